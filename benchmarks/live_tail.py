@@ -25,8 +25,7 @@ from nightherd.model.jobs.changes import StartExecution
 from nightherd.model.journal.event import AssistantEvent, describe
 from nightherd.model.journal.system import End, ExecutionStarted
 from nightherd.web.api_context import open_api_context
-from nightherd.web.app import make_app
-from nightherd.web.server import serve
+from nightherd.web.server import make_app, serve
 from nightherd.web.socket_file import address_of
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker

@@ -22,7 +22,8 @@ from benchmarks.peers.asked import ask, environment
 from msgspec.structs import replace
 
 from nightherd.db.connection import open_for_writing
-from nightherd.engine.operations.fork import AtMessage, find_point, fork_session
+from nightherd.engine.operations.fork import AtMessage, find_point
+from nightherd.engine.operations.sessions import fork_session
 from nightherd.host.system import SystemClock, random_text
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.finished import FinishedJournalFiles

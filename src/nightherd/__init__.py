@@ -37,16 +37,18 @@ if TYPE_CHECKING:
     from nightherd.files.yaml_dump import atomic_write_yaml
     from nightherd.library.fleet import Cancel, OpenFleet, Order, open_fleet
     from nightherd.library.jobs import (
+        append_job_output,
         create_job,
         get_job,
         is_terminal_message,
-        list_jobs,
-        update_job,
-    )
-    from nightherd.library.output import (
-        append_job_output,
         is_valid_job_output_input,
+        list_jobs,
+        load_state,
         read_job_output,
+        resume_from_state,
+        save_state,
+        update_job,
+        validate_state,
     )
     from nightherd.library.result import RunnerResult
     from nightherd.library.sessions import (
@@ -63,12 +65,6 @@ if TYPE_CHECKING:
         get_state_directory,
         init_state_directory,
         update_agent_state,
-    )
-    from nightherd.library.state_files import (
-        load_state,
-        resume_from_state,
-        save_state,
-        validate_state,
     )
     from nightherd.mirror.fleet_state import read_fleet_state
     from nightherd.model.agents.mcp import InjectedMcpServerDef, InjectedMcpToolDef, ToolAnswer
@@ -175,7 +171,7 @@ _HOMES = {
     "StateError": "nightherd.errors",
     "StateFileError": "nightherd.errors",
     "ToolAnswer": "nightherd.model.agents.mcp",
-    "append_job_output": "nightherd.library.output",
+    "append_job_output": "nightherd.library.jobs",
     "append_jsonl": "nightherd.files.append",
     "atomic_write_file": "nightherd.files.atomic",
     "atomic_write_json": "nightherd.files.atomic",
@@ -192,22 +188,22 @@ _HOMES = {
     "get_state_directory": "nightherd.library.state",
     "init_state_directory": "nightherd.library.state",
     "is_terminal_message": "nightherd.library.jobs",
-    "is_valid_job_output_input": "nightherd.library.output",
+    "is_valid_job_output_input": "nightherd.library.jobs",
     "list_jobs": "nightherd.library.jobs",
-    "load_state": "nightherd.library.state_files",
+    "load_state": "nightherd.library.jobs",
     "open_fleet": "nightherd.library.fleet",
     "permission_error_message": "nightherd.files.permission",
     "read_fleet_state": "nightherd.mirror.fleet_state",
-    "read_job_output": "nightherd.library.output",
-    "resume_from_state": "nightherd.library.state_files",
+    "read_job_output": "nightherd.library.jobs",
+    "resume_from_state": "nightherd.library.jobs",
     "safe_read_json": "nightherd.files.reading",
     "safe_read_jsonl": "nightherd.files.reading",
     "safe_read_yaml": "nightherd.files.reading",
-    "save_state": "nightherd.library.state_files",
+    "save_state": "nightherd.library.jobs",
     "update_agent_state": "nightherd.library.state",
     "update_job": "nightherd.library.jobs",
     "update_session_info": "nightherd.library.sessions",
-    "validate_state": "nightherd.library.state_files",
+    "validate_state": "nightherd.library.jobs",
     "validate_state_directory": "nightherd.state.directory",
 }
 

@@ -38,7 +38,8 @@ NightherdError                       1   an operation failed
 A class carries what every surface needs: its docstring is the default message, `exit_code` is the exit code of
 the command line, `http_status` the status of the API's response.
 An error says what to do in two ways. `hint` is words that fit every surface. `next_step` is an `Action` that each
-surface spells its own way: the command line as a command, the API as a request, a program as a value to act on.
+surface spells its own way: the command line as a command, the API as a request, a program as a value to act on;
+`alternatives` are steps that help as well.
 Outcomes a caller plans for (suspended, refused by a guard, skipped) are values, not exceptions.
 """
 
@@ -68,10 +69,12 @@ class NightherdError(Exception):
         *,
         hint: str | None = None,
         next_step: NextStep | None = None,
+        alternatives: Sequence[NextStep] = (),
     ) -> None:
         self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
         self.hint = hint
         self.next_step = next_step
+        self.alternatives = tuple(alternatives)
         if hint is None and next_step is None:
             self.next_step = type(self).usual_step
         super().__init__(self.message)

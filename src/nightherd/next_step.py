@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -10,8 +11,11 @@ class Action(StrEnum):
     """What can be done about an error. `cli/next_steps.py` and `web/problem.py` say how."""
 
     ACCEPT_CONFIG = "accept_config"
+    ACKNOWLEDGE_DAMAGE = "acknowledge_damage"
+    APPLY_RETENTION = "apply_retention"
     CANCEL_JOB = "cancel_job"
     CHECK_CONFIG = "check_config"
+    CHECK_STATE = "check_state"
     CREATE_FLEET = "create_fleet"
     EXPORT_SESSION = "export_session"
     FOLLOW_JOB = "follow_job"
@@ -25,23 +29,33 @@ class Action(StrEnum):
     LIST_SCHEDULES = "list_schedules"
     LIST_SESSIONS = "list_sessions"
     MANAGE_DAEMON = "manage_daemon"
+    PLAN_RETENTION = "plan_retention"
+    RAISE_JOB_LIMIT = "raise_job_limit"
     RAISE_SHARED_LIMIT = "raise_shared_limit"
+    REBUILD_STATE = "rebuild_state"
+    REPAIR_STATE = "repair_state"
     RESTART_DAEMON = "restart_daemon"
+    RESUME_JOB = "resume_job"
     RESUME_JOB_WITH_PROMPT = "resume_job_with_prompt"
     RESUME_SESSION_AS = "resume_session_as"
     RESUME_SESSION_WITH_PROMPT = "resume_session_with_prompt"
+    RETRY_JOB = "retry_job"
     RUN = "run"
+    RUN_IN_BRANCH = "run_in_branch"
     RUN_IN_CHANNEL = "run_in_channel"
     RUN_IN_SESSION = "run_in_session"
     RUN_WITH_PROMPT = "run_with_prompt"
+    SALVAGE_STATE = "salvage_state"
     SHOW_CONFIG = "show_config"
     SHOW_EVENTS = "show_events"
     SHOW_INBOX_ITEM = "show_inbox_item"
     SHOW_JOB = "show_job"
+    SHOW_LIMITS = "show_limits"
     SHOW_STATUS = "show_status"
     START_DAEMON = "start_daemon"
     START_WORKER = "start_worker"
     TAKE_OVER_SESSION = "take_over_session"
+    VERIFY_STATE = "verify_state"
 
 
 class NextStep(NamedTuple):
@@ -52,3 +66,86 @@ class NextStep(NamedTuple):
     job: str | None = None
     session: str | None = None
     item: str | None = None
+    limit: str | None = None
+    """The limit to raise, and the value to raise it to."""
+    maximum: str | None = None
+
+
+SpellStep = Callable[[NextStep], str]
+"""How a surface writes a step: the command line as a command, the API as a request."""
+
+PLAIN = {
+    Action.ACCEPT_CONFIG: "accept the configuration",
+    Action.ACKNOWLEDGE_DAMAGE: "acknowledge the damage",
+    Action.ANSWER_INBOX_ITEM: "answer {item} in the inbox",
+    Action.APPLY_RETENTION: "apply the retention plan",
+    Action.CANCEL_JOB: "cancel {job}",
+    Action.CHECK_CONFIG: "check the fleet file",
+    Action.CHECK_STATE: "check the state directory",
+    Action.CREATE_FLEET: "create a fleet file",
+    Action.EXPORT_SESSION: "export {session}",
+    Action.FOLLOW_JOB: "follow {job}",
+    Action.IMPORT_CLAUDE: "import it from Claude Code",
+    Action.IMPORT_HERDCTL: "import it from herdctl",
+    Action.LIST_AGENTS: "list the agents",
+    Action.LIST_CHECKPOINTS: "list the checkpoints of {job}",
+    Action.LIST_INBOX: "list the inbox",
+    Action.LIST_JOBS: "list the jobs",
+    Action.LIST_SCHEDULES: "list the schedules",
+    Action.LIST_SESSIONS: "list the sessions",
+    Action.MANAGE_DAEMON: "use the daemon that runs, restart it or stop it",
+    Action.PLAN_RETENTION: "look at the retention plan",
+    Action.RAISE_JOB_LIMIT: "resume {job} and raise {limit} to {maximum}",
+    Action.RAISE_SHARED_LIMIT: "raise the limit that {agent} reached, then resume {job}",
+    Action.REBUILD_STATE: "rebuild the database from the ledger",
+    Action.REPAIR_STATE: "repair the state directory",
+    Action.RESTART_DAEMON: "restart the daemon",
+    Action.RESUME_JOB: "resume {job}",
+    Action.RESUME_JOB_WITH_PROMPT: "resume {job} with a prompt",
+    Action.RESUME_SESSION_AS: "resume {session} as {agent}",
+    Action.RESUME_SESSION_WITH_PROMPT: "resume {session} with a prompt",
+    Action.RETRY_JOB: "retry {job}",
+    Action.RUN: "run {agent}",
+    Action.RUN_IN_BRANCH: "run {agent} in a branch of the session",
+    Action.RUN_IN_CHANNEL: "run {agent} in a channel",
+    Action.RUN_IN_SESSION: "run {agent} in {session}",
+    Action.RUN_WITH_PROMPT: "run {agent} with a prompt",
+    Action.SALVAGE_STATE: "rebuild the database without what cannot be read",
+    Action.SHOW_CONFIG: "check the configuration of {agent}",
+    Action.SHOW_EVENTS: "look at the events of {job}",
+    Action.SHOW_INBOX_ITEM: "look at {item} in the inbox",
+    Action.SHOW_JOB: "look at {job}",
+    Action.SHOW_LIMITS: "look at the limits of {agent}",
+    Action.SHOW_STATUS: "look at the status of the fleet",
+    Action.START_DAEMON: "start the daemon",
+    Action.START_WORKER: "start a worker",
+    Action.TAKE_OVER_SESSION: "take over {session}",
+    Action.VERIFY_STATE: "verify the state directory",
+}
+"""Each action in words that fit every surface."""
+
+
+def plain_step(step: NextStep) -> str:
+    """Return the step in words that fit every surface."""
+    return PLAIN[step.action].format(
+        agent=step.agent or "the agent",
+        job=step.job or "the job",
+        session=step.session or "the session",
+        item=step.item or "the item",
+        limit=step.limit or "the limit",
+        maximum=step.maximum or "a higher value",
+    )
+
+
+class Advice(NamedTuple):
+    """What to do about something: in words, as a step, or both. The words are complete without the step."""
+
+    words: str | None = None
+    step: NextStep | None = None
+
+    def text(self, spell: SpellStep | None = None) -> str | None:
+        """Return the advice on one line, with the step as `spell` writes it; None when there is none."""
+        if self.step is None or (spell is None and self.words is not None):
+            return self.words
+        spelled = (spell or plain_step)(self.step)
+        return spelled if self.words is None else f"{self.words}: {spelled}"

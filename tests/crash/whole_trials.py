@@ -15,7 +15,7 @@ from crash.power_recording import Recording
 from crash.system_calls import probe_system_calls
 from nightherd import ports
 from nightherd.cli import doctor
-from nightherd.cli.jobs import run
+from nightherd.cli.jobs import actions as run
 from nightherd.cli.main import main
 from nightherd.engine.doctor.record import apply_changes, list_jobs, recollected
 from nightherd.engine.jobs.lost_execution import change_after_loss

@@ -80,11 +80,12 @@ def yard(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Yard:
 def test_the_first_run_only_announces_and_the_next_does_it(yard: Yard, cli: Cli) -> None:
     (announced,) = yard.check()
     assert announced.startswith("retention: will archive or remove 2 checkpoints of 1 job, from ")
-    assert "nightherd retention apply" in announced
+    assert "apply the retention plan" in announced
     assert "automatic: false" in announced
     assert (yard.checkpoints, yard.archives) == (1, [])
     status = cli("status")
-    assert announced in status.out
+    assert announced.partition(" To see what:")[0] in status.out
+    assert "To do it now: nightherd retention apply." in status.out
     assert cli("status", "--json").data["retention"]["is_announcement"] is True
 
     yard.clock.advance(DAY - timedelta(minutes=1))
@@ -157,8 +158,8 @@ def test_a_job_that_cannot_be_archived_is_shown_and_tried_again(yard: Yard, cli:
     (thread / "archive").write_text("in the way")
 
     (said,) = yard.check()
-    assert said.endswith("; 1 job failed; see why: nightherd retention apply")
-    assert said in cli("status").out
+    assert said.endswith("; 1 job failed; to see why: apply the retention plan")
+    assert "; 1 job failed; to see why: nightherd retention apply\n" in cli("status").out
 
     (thread / "archive").unlink()
     yard.clock.advance(DAY)

@@ -11,6 +11,7 @@ from nightherd import JobQuery, Order, open_fleet
 from nightherd.errors import RefusedError
 from nightherd.library.fleet import OpenFleet
 from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.next_step import Action, NextStep
 
 FLEET = """\
 agents:
@@ -46,7 +47,9 @@ def test_an_order_is_refused_or_waits_or_branches_as_it_says(fleet_file: Path) -
                 order = Order(agent="planner", prompt="more", resume=resume, if_held="refuse")
                 with pytest.raises(RefusedError, match=f"is held by {held.id}") as refused:
                     await fleet.submit(order)
-                assert f"nightherd jobs cancel {held.id}" in (refused.value.hint or "")
+                assert refused.value.next_step is not None
+                assert refused.value.next_step.action is Action.RAISE_JOB_LIMIT
+                assert NextStep(Action.CANCEL_JOB, job=held.id) in refused.value.alternatives
                 assert len(fleet.jobs(JobQuery())) == (1 if resume is None else 3)
                 waits = await fleet.submit(Order(agent="planner", prompt="more", resume=resume))
                 assert (waits.status, waits.session_id) == (JobStatus.PENDING, held.session_id)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 import warm_command
+from nightherd.model.jobs.job import JobQuery
+from nightherd.wiring.stores import open_reader
+from runtimes.stage import until
+
+PAUSE_S = 0.1
+"""Between two looks at the rows."""
 
 
 class Commanded:
@@ -46,6 +54,22 @@ class Commanded:
         found = json.loads(self.nightherd("jobs", "show", "@last", "--json").stdout)["data"]
         assert isinstance(found, dict)
         return found
+
+    def statuses(self) -> dict[str, str]:
+        """The status of every job by its id, from the rows."""
+        reader = open_reader(self.root / ".nightherd")
+        try:
+            return {job.id: job.status.value for job in reader.list_jobs(JobQuery(limit=1_000))}
+        finally:
+            reader.close()
+
+    def wait_for_statuses(self, is_so: Callable[[dict[str, str]], bool]) -> None:
+        """Wait until the statuses are as they should be; to ask costs more than to look for a file."""
+        anyio.run(until, lambda: is_so(self.statuses()), PAUSE_S)
+
+    def wait_until_completed(self) -> None:
+        """Wait until its only job is."""
+        self.wait_for_statuses(lambda statuses: [*statuses.values()] == ["completed"])
 
     def journal(self) -> list[dict[str, Any]]:
         """Every line on record of the only job; one that is just being written is not yet."""

@@ -88,11 +88,11 @@ class Stage:
         return int((self.directory / name).read_text())
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def until(condition: Callable[[], bool], pause_s: float = 0.01) -> None:
     """Waits for what another process does; the end of patience is a failure."""
     with anyio.fail_after(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 another process cannot set an event here
-            await anyio.sleep(0.01)
+            await anyio.sleep(pause_s)
 
 
 async def take(events: AsyncIterator[Event], count: int) -> list[Event]:

@@ -7,14 +7,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Cut, Refuse, Say
 from runtimes.commanded import Commanded
 from runtimes.native.native_stage import NativeStage
-from runtimes.stage import until
 
 PATIENCE_S = 100
 pytestmark = pytest.mark.timeout(300)
@@ -53,7 +51,7 @@ def test_native_job_waits_for_overload_and_outage_and_completes_by_itself(tmp_pa
         waiting = data_of(herd, "run", "helper", "-p", "make it")
         with herd.started("worker"):
             assert api.wait_until_asked(3, PATIENCE_S)
-            anyio.run(until, lambda: herd.job()["status"] == "completed")
+            herd.wait_until_completed()
         waits = [line for line in herd.journal() if line.get("subtype") == "suspended"]
 
     assert (waiting["status"], waiting["suspend_reason"]) == ("suspended", "rate_limit")

@@ -12,14 +12,12 @@ from nightherd.testing import (
     delivery_contract,
     fleet_contract,
     jobs_contract,
-    login_contract,
     order_contract,
     state_contract,
 )
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
 from nightherd.testing.jobs_contract import JOBS_CHECKS
-from nightherd.testing.login_contract import LOGIN_CHECKS
 from nightherd.testing.order_contract import ORDER_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
 from state.stores import STATES, StateFactory
@@ -32,7 +30,6 @@ from state.stores import STATES, StateFactory
         *FLEET_CHECKS,
         *JOBS_CHECKS,
         *DELIVERY_CHECKS,
-        *LOGIN_CHECKS,
         *ORDER_CHECKS,
     ],
     ids=lambda check: check.__name__,
@@ -53,7 +50,6 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (fleet_contract, FLEET_CHECKS),
         (jobs_contract, JOBS_CHECKS),
         (delivery_contract, DELIVERY_CHECKS),
-        (login_contract, LOGIN_CHECKS),
         (order_contract, ORDER_CHECKS),
     ],
 )

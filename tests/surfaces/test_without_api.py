@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.cli.daemon.start import tell_started
+from nightherd.cli.daemon.stop import tell_started
 from nightherd.cli.screen.render import Screen
 from nightherd.daemon.record import DaemonRecord, make_record, remove_record, write_record
 from nightherd.wiring.stores import system_clock
@@ -35,7 +35,7 @@ def test_the_api_is_not_looked_for_where_a_fleet_runs_without_it(
 
     assert asked.code == 69
     assert f"process {record.pid} runs the fleet, but without its API" in asked.err
-    assert f"try: {INSTALL}; then: nightherd restart" in asked.err
+    assert f"try: {INSTALL}, then restart the daemon: nightherd restart" in asked.err
     assert "without its API" in cli("status").out
 
 

@@ -57,7 +57,10 @@ def test_a_job_is_refused_if_the_caller_says_so_and_else_waits(tmp_path: Path) -
                 assert (
                     f"is held by {held}, which is suspended (limit)" in refused.document["detail"]
                 )
-                assert f"nightherd jobs cancel {held}" in str(refused.document)
+                assert f"or: POST /v1/jobs/{held}/cancel" in refused.document["hint"]
+                assert f'POST /v1/jobs/{held}/resume with "limits"' in refused.document["hint"]
+                assert refused.document["next"]["action"] == "raise_job_limit"
+                assert refused.document["alternatives"][0] == {"action": "cancel_job", "job": held}
                 waits = await world.post("/v1/jobs", body)
                 assert (waits.status, waits.data["session_id"]) == (201, session)
                 shown = (await world.get(f"/v1/jobs/{waits.data['id']}")).data

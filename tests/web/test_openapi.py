@@ -21,9 +21,8 @@ from schemathesis.checks import (
 )
 
 from nightherd.web.api_context import ApiContext
-from nightherd.web.app import OPENAPI
 from nightherd.web.guard import Door
-from nightherd.web.server import Port
+from nightherd.web.server import OPENAPI, Port
 from web.web_world import served
 
 CHECKS: list[CheckFunction] = [

@@ -22,8 +22,7 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.webhooks import Web, Webhooks, sign_github
 from nightherd.web import guard, protocol
 from nightherd.web.api_context import ApiContext
-from nightherd.web.app import make_app
-from nightherd.web.server import Port, ports_of, serve
+from nightherd.web.server import Port, make_app, ports_of, serve
 from nightherd.web.socket_file import OPERATIONS, connect, listen
 from web.web_world import SECRET, World, free_port, served, token_of, until, write_fleet
 

@@ -23,8 +23,7 @@ from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId
 from nightherd.web.api_context import ApiContext, open_api_context
-from nightherd.web.app import make_app
-from nightherd.web.server import Port, serve
+from nightherd.web.server import Port, make_app, serve
 from nightherd.web.socket_file import address_of, connect
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.cli.main import COMPLETION, NAME, nightherd
-from nightherd.cli.options import json_option
 from nightherd.wiring.stores import system_clock
 
 SHELLS = ("bash", "zsh", "fish")

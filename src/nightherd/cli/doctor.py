@@ -1,4 +1,4 @@
-"""`nightherd doctor`: is everything as it should be, and if not, put it right."""
+"""`nightherd doctor`: check and repair a state directory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import click
 from msgspec.structs import replace
 
 from nightherd.cli.fleet.load import load_all
-from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.options import json_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import neutralise
-from nightherd.config.acceptance import ACCEPT, pending_of
+from nightherd.cli.invocation import Invocation, invocation_of, json_option
+from nightherd.cli.next_steps import command_for
+from nightherd.cli.screen.render import Screen, neutralise
+from nightherd.config.acceptance import pending_of
 from nightherd.engine.doctor.doctor import Check, Examined, OnStep, examine, no_step
 from nightherd.errors import ConfigError, ConfigNotFoundError, RefusedError, StateFileError
 from nightherd.model.doctor import Finding, Level
+from nightherd.next_step import Action, Advice, NextStep
 from nightherd.wiring.files import refresh_mirror
 from nightherd.wiring.repair import doctor_checks, night_checks, noted_damage, rebuild_database
 from nightherd.wiring.stores import open_repair, system_clock
@@ -34,9 +34,9 @@ SHOWN = 10
 WRITTEN_FIRST = ["schema"]
 """All that `nightherd init` makes in a state directory."""
 LASTING = "journals"
-"""The check of what no doctor mends: lines that are no events stay where they are."""
+"""The check whose findings cannot be repaired: lines that are not events stay where they are."""
 COUNTING = frozenset(("ledger", "agreement", "orphans"))
-"""Checks whose mending may begin the ledger anew."""
+"""Checks whose repair may start a new ledger."""
 
 
 @click.command("doctor", epilog="Example: nightherd doctor --fix")
@@ -91,7 +91,7 @@ def _exit_code(examined: Sequence[Examined]) -> int:
 
 
 def _examine_acceptance(invocation: Invocation, state: Path) -> list[Examined]:
-    """What the fleet's files give agents that no person has accepted; nothing without a fleet that can be used."""
+    """Return the permissions that no person has accepted yet; nothing without a valid fleet file."""
     try:
         fleet = load_all(invocation).fleet
     except ConfigError:
@@ -105,7 +105,7 @@ def _examine_acceptance(invocation: Invocation, state: Path) -> list[Examined]:
             check="acceptance",
             level=Level.WARNING,
             message=f"not in effect until a person accepts it: {text}",
-            remedy=ACCEPT,
+            next_step=NextStep(Action.ACCEPT_CONFIG),
         )
         for text in texts
     ]
@@ -116,7 +116,7 @@ def _examine_acceptance(invocation: Invocation, state: Path) -> list[Examined]:
 
 
 def _is_begun(state: Path) -> bool:
-    """Whether there is more than what `init` writes."""
+    """Return whether there is more than what `init` writes."""
     if not state.is_dir():
         return state.exists() or state.is_symlink()
     return [one.name for one in state.iterdir()] != WRITTEN_FIRST
@@ -135,7 +135,7 @@ async def _examine(
 
 
 async def _examine_night(invocation: Invocation, state: Path) -> list[Examined]:
-    """Whether the fleet can be run unattended here. Without a fleet file there is nothing to say."""
+    """Check whether this machine can run the fleet unattended. Without a fleet file there is nothing to check."""
     try:
         checks = night_checks(state, load_all(invocation).fleet, invocation.environ)
         return await examine(checks, is_deep=False, is_fixing=False)
@@ -146,22 +146,22 @@ async def _examine_night(invocation: Invocation, state: Path) -> list[Examined]:
             check="fleet",
             level=Level.PROBLEM,
             message=error.message,
-            remedy="nightherd config check",
+            next_step=NextStep(Action.CHECK_CONFIG),
         )
         return [Examined(check=Check("fleet", "fleet file", lambda: ()), findings=[finding])]
 
 
 def _noted(examined: Examined, notes: NotedDamage, at: datetime) -> Examined:
-    """The damage of journals once it is noted: still told, and no problem any more."""
+    """Acknowledge the damage of journals: it is still reported, but no longer a problem."""
     new = [one for one in examined.findings if one.level is Level.PROBLEM]
     notes.add([(one.job_id, one.message) for one in new], at)
     return replace(examined, findings=list(examined.check.examine()))
 
 
 def _refresh_mirror(state: Path, examined: list[Examined], *, is_new: bool) -> str | None:
-    """The readable files as things are now; why not, if another process keeps them.
+    """Write the mirror files again; return why not, if another process writes them.
 
-    A ledger that began anew counts anew: what the files were made from before says nothing any more.
+    A new ledger numbers changes from 1, so positions that the files name are no longer valid.
     """
     began_anew = any(
         finding.is_fixed
@@ -178,7 +178,7 @@ def _refresh_mirror(state: Path, examined: list[Examined], *, is_new: bool) -> s
 
 @contextmanager
 def _steps(screen: Screen) -> Iterator[OnStep]:
-    """Who is told how far it is: a line on a terminal, nobody anywhere else."""
+    """Show the progress in one line on a terminal, and nowhere else."""
     if not screen.can_animate:
         yield no_step
         return
@@ -216,8 +216,9 @@ def _show_report(
                 continue
             told.add(finding.message)
             screen.show(f"    {neutralise(finding.message)}")
-            if finding.remedy:
-                screen.show(f"      {'--fix: ' if finding.is_fixable else ''}{finding.remedy}")
+            remedy = _remedy(finding)
+            if remedy is not None:
+                screen.show(f"      {'--fix: ' if finding.is_fixable else ''}{remedy}")
         if len(left) > SHOWN:
             screen.show(f"    and {len(left) - SHOWN} more; --json has them all")
 
@@ -248,8 +249,13 @@ def _document(
 
 
 def _is_note(finding: Finding) -> bool:
-    """Whether it says only how things are."""
+    """Return whether the finding is only information."""
     return finding.level is Level.OK
+
+
+def _remedy(finding: Finding) -> str | None:
+    """Return what to do about a finding, with the command for it."""
+    return Advice(finding.remedy, finding.next_step).text(command_for)
 
 
 def _finding_document(finding: Finding) -> dict[str, Any]:
@@ -258,7 +264,7 @@ def _finding_document(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "path": finding.path,
         "job_id": finding.job_id,
-        "remedy": finding.remedy,
+        "remedy": _remedy(finding),
         "is_fixable": finding.is_fixable,
         "is_fixed": finding.is_fixed,
     }

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nightherd.cli.next_steps import advice_for
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import neutralise
+from nightherd.cli.screen.render import Screen, neutralise
 from nightherd.errors import (
     ConfigInvalidError,
     InterruptedRunError,
@@ -90,7 +89,7 @@ def _leave(screen: Screen, code: int) -> int:
 
 
 def _usual_step(error: NightherdError, arguments: Sequence[str]) -> str | None:
-    """What helps with most errors of the kind; whoever asks the doctor is not sent there."""
+    """Return what helps with most errors of a kind; `doctor` itself does not suggest `doctor`."""
     return DOCTOR if isinstance(error, StateError) and "doctor" not in arguments else None
 
 
@@ -201,4 +200,4 @@ def _write_safely(write: Callable[[], None], *, is_data: bool) -> None:
         write()
     except OSError as error:
         if is_data and error.errno not in PASSING:
-            abandon_output()  # nobody listens any more, or the terminal is gone
+            abandon_output()  # the reader has closed the pipe, or the terminal is gone

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,11 @@ import anyio
 import click
 
 from nightherd.cli.fleet.load import load_all
-from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import json_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import one_line
-from nightherd.engine.imports.context import ImportContext, OnProgress, Report
-from nightherd.engine.imports.jobs import import_fleet
-from nightherd.engine.imports.transcripts import import_transcripts
+from nightherd.cli.screen.render import Screen, one_line
+from nightherd.engine.imports.context import OnProgress, Report
+from nightherd.engine.operations.transfer import Import, import_records
 from nightherd.errors import ConfigNotFoundError
 from nightherd.model.agents.agent import Fleet
 from nightherd.wiring.repair import claude_directory, find_transcripts, open_import, read_herdctl
@@ -28,8 +24,6 @@ from nightherd.wiring.stores import system_clock
 dry_run_option = click.option(
     "--dry-run", "is_dry", is_flag=True, help="Show what would be imported and change nothing."
 )
-
-Adopt = Callable[[ImportContext, Report, OnProgress], Awaitable[None]]
 
 
 @click.group(
@@ -61,8 +55,8 @@ def import_herdctl(ctx: click.Context, directory: Path, is_dry: bool) -> None:
     invocation = invocation_of(ctx)
     report = Report()
     found = read_herdctl(invocation.cwd / directory, report)
-    adopt = partial(import_fleet, found)
-    _perform(ctx, adopt, report, total=found.job_total, is_dry=is_dry)
+    request = Import(records=found, report=report)
+    _perform(ctx, request, total=found.job_total, is_dry=is_dry)
 
 
 @click.command("claude", epilog="Example: nightherd import claude")
@@ -76,22 +70,22 @@ def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> N
     report = Report()
     chosen = directory if directory is not None else claude_directory(invocation.environ)
     found = find_transcripts(invocation.cwd / chosen, report)
-    adopt = partial(import_transcripts, found)
-    _perform(ctx, adopt, report, total=len(found), is_dry=is_dry)
+    request = Import(records=found, report=report)
+    _perform(ctx, request, total=len(found), is_dry=is_dry)
 
 
-def _perform(ctx: click.Context, adopt: Adopt, report: Report, *, total: int, is_dry: bool) -> None:
-    """Adopt, tell what became of everything, and end with 1 when nothing could be read."""
+def _perform(ctx: click.Context, request: Import, *, total: int, is_dry: bool) -> None:
+    """Import, report what became of each record, and end with 1 when nothing could be read."""
     invocation = invocation_of(ctx)
     screen, fleet = invocation.screen, fleet_if_any(invocation)
     state = invocation.new_state_directory()
 
-    async def work() -> None:
+    async def work() -> Report:
         with progress(screen, total) as on_progress:
             async with open_import(state, fleet, invocation.environ, is_dry=is_dry) as context:
-                await adopt(context, report, on_progress)
+                return await import_records(request, context, on_progress)
 
-    anyio.run(work)
+    report = anyio.run(work)
     if screen.is_json:
         screen.document("import", report_document(report, is_dry=is_dry), system_clock().now())
     else:
@@ -109,7 +103,7 @@ def fleet_if_any(invocation: Invocation) -> Fleet | None:
 
 @contextmanager
 def progress(screen: Screen, total: int) -> Iterator[OnProgress]:
-    """A bar on a terminal that can show one; told of each record, silent anywhere else."""
+    """Show a bar that advances with each record, on a terminal that can show one."""
     if screen.is_json or not screen.can_animate or total < 2:
         yield lambda name: None
         return
@@ -129,7 +123,7 @@ WORDS = {
     "events": ("event", "events"),
     "schedules": ("schedule", "schedules"),
 }
-"""One and many of each kind, in the order they are told."""
+"""Singular and plural of each kind, in the order they are shown."""
 
 
 def report_document(report: Report, *, is_dry: bool) -> dict[str, Any]:

@@ -26,7 +26,7 @@ COMPLETION = "_NIGHTHERD_COMPLETE"
 COMMANDS = {
     "demo": Entry("nightherd.cli.demo.demo:demo", "Watch scripted agents fix a real bug."),
     "init": Entry("nightherd.cli.fleet.init:init", "Create a fleet file."),
-    "run": Entry("nightherd.cli.jobs.run:run", "Run an agent and show its progress."),
+    "run": Entry("nightherd.cli.jobs.actions:run", "Run an agent and show its progress."),
     "start": Entry("nightherd.cli.daemon.start:start", "Start the daemon."),
     "stop": Entry(
         "nightherd.cli.daemon.stop:stop", "Stop the daemon after its jobs have finished."

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from nightherd.errors import NightherdError
-from nightherd.next_step import Action, NextStep
+from nightherd.next_step import Action, Advice, NextStep
 
 COMMANDS = {
     Action.ACCEPT_CONFIG: "nightherd reload --accept",
     Action.ANSWER_INBOX_ITEM: "nightherd inbox approve {item}, or nightherd inbox reject {item} -m REASON",
+    Action.ACKNOWLEDGE_DAMAGE: "nightherd doctor --acknowledge",
+    Action.APPLY_RETENTION: "nightherd retention apply",
     Action.CANCEL_JOB: "nightherd jobs cancel {job}",
     Action.CHECK_CONFIG: "nightherd config check",
+    Action.CHECK_STATE: "nightherd doctor",
     Action.CREATE_FLEET: "nightherd init",
     Action.EXPORT_SESSION: "nightherd session export {session} -o FILE",
     Action.FOLLOW_JOB: "nightherd jobs tail {job} -f",
@@ -22,26 +25,38 @@ COMMANDS = {
     Action.LIST_SCHEDULES: "nightherd schedule list",
     Action.LIST_SESSIONS: "nightherd session list",
     Action.MANAGE_DAEMON: "nightherd status, nightherd restart or nightherd stop",
+    Action.PLAN_RETENTION: "nightherd retention plan",
+    Action.RAISE_JOB_LIMIT: "nightherd jobs resume {job} --raise {limit}={maximum}",
     Action.RAISE_SHARED_LIMIT: (
         "nightherd limits show {agent} to see the limit; raise it, then: nightherd jobs resume {job}"
     ),
+    Action.REBUILD_STATE: "nightherd doctor --rebuild",
+    Action.REPAIR_STATE: "nightherd doctor --fix",
     Action.RESTART_DAEMON: "nightherd restart",
+    Action.RESUME_JOB: "nightherd jobs resume {job}",
     Action.RESUME_JOB_WITH_PROMPT: "nightherd jobs resume {job} -p TEXT",
     Action.RESUME_SESSION_AS: "nightherd session resume {session} --agent {agent}",
     Action.RESUME_SESSION_WITH_PROMPT: "nightherd session resume {session} -p TEXT",
+    Action.RETRY_JOB: "nightherd jobs retry {job}",
     Action.RUN: "nightherd run {agent}",
+    Action.RUN_IN_BRANCH: "nightherd run {agent} --branch",
     Action.RUN_IN_CHANNEL: "nightherd run {agent} --channel ID",
     Action.RUN_IN_SESSION: "nightherd run {agent} --resume {session}",
     Action.RUN_WITH_PROMPT: "nightherd run {agent} -p TEXT",
+    Action.SALVAGE_STATE: "nightherd doctor --salvage",
     Action.SHOW_CONFIG: "nightherd config show {agent} --origin",
     Action.SHOW_EVENTS: "nightherd jobs tail {job}",
     Action.SHOW_INBOX_ITEM: "nightherd inbox show {item}",
     Action.SHOW_JOB: "nightherd jobs show {job}",
+    Action.SHOW_LIMITS: "nightherd limits show {agent}",
     Action.SHOW_STATUS: "nightherd status",
     Action.START_DAEMON: "nightherd start --detach",
     Action.START_WORKER: "nightherd worker",
     Action.TAKE_OVER_SESSION: "nightherd session takeover {session}",
+    Action.VERIFY_STATE: "nightherd doctor --verify",
 }
+ACCEPT = COMMANDS[Action.ACCEPT_CONFIG]
+"""What makes a change take effect that gives agents more permissions."""
 
 
 def command_for(step: NextStep) -> str:
@@ -51,12 +66,13 @@ def command_for(step: NextStep) -> str:
         job=step.job or "JOB",
         session=step.session or "SESSION",
         item=step.item or "ITEM",
+        limit=step.limit or "LIMIT",
+        maximum=step.maximum or "MAXIMUM",
     )
 
 
 def advice_for(error: NightherdError) -> str | None:
-    """Return what a person at a shell can do about an error: its hint, its next command, or both."""
-    command = None if error.next_step is None else command_for(error.next_step)
-    if error.hint is None or command is None:
-        return error.hint or command
-    return f"{error.hint}; then: {command}"
+    """Return what a person at a shell can do about an error: its hint, its commands, or both."""
+    first = Advice(error.hint, error.next_step).text(command_for)
+    others = [command_for(step) for step in error.alternatives]
+    return "; or: ".join(filter(None, [first, *others])) or None

@@ -17,19 +17,14 @@ from typing import overload
 import anyio
 import msgspec
 
-from nightherd.cli.fleet.acceptance import refuse_agents
+from nightherd.cli.fleet.load import refuse_agents
 from nightherd.cli.invocation import Invocation
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.engine.operations.agents import Agents
 from nightherd.engine.operations.inbox import Answered, get_item
 from nightherd.engine.operations.new_job import Submitted
-from nightherd.engine.operations.perform import (
-    check_prompt,
-    gives_more,
-    masked_request,
-    perform,
-)
+from nightherd.engine.operations.perform import check_prompt, gives_more, masked_request, perform
 from nightherd.engine.operations.requests import (
     Answer,
     Cancel,
@@ -52,12 +47,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.views.jobs import get_job
 from nightherd.wiring.machine import boot_id
-from nightherd.wiring.running import (
-    is_same_directory,
-    open_fleet_context,
-    rescuer,
-    rescuer_of_job,
-)
+from nightherd.wiring.running import is_same_directory, open_fleet_context, rescuer, rescuer_of_job
 from nightherd.wiring.runtimes import check_runtime, keeps_claude_transcripts
 from nightherd.wiring.stores import known_secrets, open_reader, random_text, system_clock
 

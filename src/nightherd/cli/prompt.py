@@ -10,8 +10,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import click
 
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.options import Command, json_option
+from nightherd.cli.invocation import Command, Invocation, json_option
 from nightherd.errors import UsageError
 from nightherd.model.ids import NAME
 
@@ -95,7 +94,7 @@ def _decoded(content: bytes, what: str) -> str:
 
 
 class Asked(NamedTuple):
-    """What it is told besides, and who waits for it."""
+    """Options of commands that resume a job: its new prompt, and whether to wait for it."""
 
     prompt: str | None
     file: str | None

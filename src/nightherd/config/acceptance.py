@@ -26,7 +26,6 @@ from nightherd.next_step import Action, NextStep
 
 RECORD = "accepted.json"
 VERSION = 1
-ACCEPT = "nightherd reload --accept"
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +136,7 @@ def pending_of(fleet: Fleet, state_dir: Path) -> tuple[Widening, ...]:
 def admissible(fleet: Fleet, known: Accepted, wanted: FleetGrants) -> FleetGrants:
     """What may take effect without a person.
 
-    That is everything where nobody said `ask` and agents cannot have written the fleet's files; but for Claude's
+    That is everything where `reload` is not `ask` and agents cannot have written the fleet's files; but for Claude's
     settings in working directories, which agents can write.
     """
     if known.grants.reload == AUTO:

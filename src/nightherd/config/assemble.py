@@ -185,7 +185,7 @@ class Assembly(msgspec.Struct):
         self.drafts.append(draft)
 
     def add_fleets(self, document: MappingNode, level: Level) -> None:
-        """Take in the fleets a fleet file names; two of one name cannot be told apart."""
+        """Take in the fleets a fleet file names; two of the same name are an error."""
         fleets = document.get("fleets")
         if not isinstance(fleets, SequenceNode):
             self.refuse(fleets, "a list of fleets", "fleets")

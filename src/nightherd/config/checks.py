@@ -1,6 +1,6 @@
 """Capabilities that a runtime could not hold an agent to: found before anything runs.
 
-Our own loops look at every call. Claude is only told which tools and which servers there are, so it can be held
+Our own runtimes check every call. Claude is only given which tools and which servers there are, so it can be held
 to tools by name and to servers as a whole.
 """
 
@@ -45,7 +45,7 @@ def unsupported_keys(
 
 
 def check_capabilities(agent: Agent, draft: Draft, findings: Findings) -> None:
-    """Every capability of an agent whose single calls nobody checks is one that its runtime can be held to."""
+    """Check that the runtime can enforce the capabilities of an agent whose single calls are not checked."""
     if agent.runtime.checks_every_call:
         return
     given = draft.node.get("required_caps")

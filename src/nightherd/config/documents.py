@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 
 from nightherd.config.merge import real_path
 from nightherd.config.report import Findings
 from nightherd.config.wording import SHOWN_PATH_LIMIT
-from nightherd.files.yaml_load import compose
+from nightherd.files.yaml_load import compose, forbidden_character
 from nightherd.files.yaml_nodes import MappingNode, Node, ScalarNode, Source, Spot, problem_at
 from nightherd.model.problem import Problem
 from nightherd.model.text import quote
 
 LARGEST_FILE_BYTES = 10_000_000
-FORBIDDEN = re.compile(
-    r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
-"""What YAML allows in a stream, a byte order mark in the middle excepted."""
-
 REASONS = {
     FileNotFoundError: "there is no such file",
     IsADirectoryError: "it is a directory, not a file",
@@ -29,7 +23,7 @@ REASONS = {
 
 
 class UnreadableError(Exception):
-    """The file itself cannot be had; the message says why. Whoever named the file locates it."""
+    """The file cannot be read; the message says why. The caller adds the place that names the file."""
 
 
 def read_bytes(path: str) -> bytes:
@@ -62,11 +56,11 @@ def decode(path: str, content: bytes) -> tuple[Source, str] | Problem:
         before = content[: error.start].decode("utf-8-sig", errors="replace")
         spot = end_of(path, before)
         return problem_at(spot, f"not UTF-8 text: byte 0x{content[error.start]:02x}")
-    forbidden = FORBIDDEN.search(text)
-    if forbidden is not None:
-        spot = end_of(path, text[: forbidden.start()])
+    place = forbidden_character(text)
+    if place is not None:
+        spot = end_of(path, text[:place])
         return problem_at(
-            spot, f"the character U+{ord(forbidden[0]):04X} is not allowed in a text file"
+            spot, f"the character U+{ord(text[place]):04X} is not allowed in a text file"
         )
     return Source.of_text(path, text), text
 
@@ -85,7 +79,7 @@ class Documents:
         self._composed: dict[str, Node | None] = {}
 
     def open(self, path: str, *, named_by: Node | None = None, where: str = "") -> Node | None:
-        """The document in the file at `path`; None when there is none, which is then found and told."""
+        """The document in the file at `path`; None when there is none, which is then reported."""
         real = real_path(path)
         if real not in self._composed:
             self._composed[real] = self._read(path, named_by, where)

@@ -26,12 +26,7 @@ from nightherd.config.layers import Draft
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, inactive_keys, outer_keys
 from nightherd.config.persistence import check_project_file
 from nightherd.config.report import Findings
-from nightherd.config.resolve import (
-    FILE_VERSION,
-    is_readable_version,
-    resolve_agent,
-    resolve_fleet,
-)
+from nightherd.config.resolve import FILE_VERSION, is_readable_version, resolve_agent, resolve_fleet
 from nightherd.config.schema.agent import DEFAULT_RUNTIME
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetFile, FleetSettings
@@ -66,7 +61,7 @@ class LoadedFleet(msgspec.Struct, frozen=True, kw_only=True):
     fleet: Fleet
     notices: tuple[Problem, ...]
     blocked: tuple[Problem, ...]
-    """What single agents ask for and nobody can give: those do not run."""
+    """Settings of single agents that cannot be honoured: those agents do not run."""
     settings: Section
     """What the fleet file says about the fleet itself."""
     agents: Mapping[str, Section]
@@ -258,7 +253,7 @@ def check_settings(assembly: Assembly, findings: Findings) -> FleetSettings | No
 def blocked_by_fleets(
     draft: Draft, checked: AgentSchema, fleets: Sequence[tuple[tuple[str, ...], MappingNode]]
 ) -> Iterator[Problem]:
-    """What the files of the fleets that an agent is in ask for and nobody can give.
+    """What the files of the fleets that an agent is in set and that cannot be honoured.
 
     An agent that says itself that it wants no container has none.
     """

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
+from pydantic import BaseModel
 
 from nightherd.config.schema.types import Filled
 from nightherd.files.yaml_nodes import (
@@ -16,6 +19,8 @@ from nightherd.files.yaml_nodes import (
     SequenceNode,
     resolve_plain,
 )
+
+ValueT = TypeVar("ValueT", bound=msgspec.Struct)
 
 
 def plain_value(node: ScalarNode) -> Plain:
@@ -35,6 +40,11 @@ def to_plain(node: Node) -> Any:
     if isinstance(node, MappingNode):
         return {key: to_plain(entry.value) for key, entry in node.entries.items()}
     return tuple([to_plain(item) for item in node.items])
+
+
+def like(settings: BaseModel, kind: type[ValueT]) -> ValueT:
+    """The checked settings as a value whose fields have the same names."""
+    return msgspec.convert(settings, kind, from_attributes=True)
 
 
 def merge(base: MappingNode | None, top: MappingNode | None) -> MappingNode | None:

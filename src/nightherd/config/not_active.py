@@ -166,7 +166,7 @@ def switched_on(entry: Entry, waiting: Waiting, dotted: str, path: str) -> Probl
 
 
 def is_true(node: Node) -> bool:
-    """Whether a switch is on, as far as can be told: what is neither yes nor no is taken for yes."""
+    """Return whether a switch is on; a value that is neither true nor false counts as on."""
     return isinstance(node, ScalarNode) and plain_value(node) not in (False, None)
 
 

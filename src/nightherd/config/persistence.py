@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nightherd.config.documents import Documents
-from nightherd.config.merge import plain_value, real_path
+from nightherd.config.merge import like, plain_value, real_path
 from nightherd.config.report import Findings
 from nightherd.config.schema.persistence import FieldSchema, PersistenceFile, Triggers
 from nightherd.config.validate import beginning, check
@@ -16,14 +16,12 @@ from nightherd.errors import ConfigInvalidError
 from nightherd.files.yaml_nodes import Entry, MappingNode, Node, ScalarNode, problem_at
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.checkpoints.persistence import (
-    Backoff,
     Cleanup,
     OnCompletion,
     Performance,
     Persistence,
     Retention,
     Trigger,
-    WriteRetry,
 )
 from nightherd.model.checkpoints.state_document import as_written, faults, sample_states
 from nightherd.model.problem import Problem, Severity
@@ -55,7 +53,7 @@ def check_project_file(state_dir: Path, findings: Findings) -> None:
 
 
 def unwritable(persistence: Persistence, project: Node | None) -> Iterator[Problem]:
-    """What is written and does not fit the schema, so that it will not be: told where the schema is changed."""
+    """Refuse to write what does not fit the schema, so that a change of the schema is noticed."""
     entry = project.entries.get("state") if isinstance(project, MappingNode) else None
     where = entry.key if entry is not None else project
     if where is None:
@@ -139,7 +137,7 @@ def _laid_over(below: MappingNode, top: MappingNode, *, is_of_fields: bool = Fal
     """`top` over `below`, key by key; null takes a key away. `is_of_fields` says that the keys are fields.
 
     A key of ours that was taken away stays as null: where it may be missing that means the same, and where
-    it may not, the mistake is told at its place.
+    it may not, the error is reported at its place.
     """
     entries = dict(below.entries)
     for key, entry in top.entries.items():
@@ -166,32 +164,19 @@ def _is_default(key: str, mapping: MappingNode) -> bool:
 
 
 def _resolved(file: PersistenceFile, *, is_project: bool) -> Persistence:
-    performance, retention = file.checkpoint.performance, file.retention
+    retention, completion = file.retention, file.retention.on_completion
     return Persistence(
         schema_version=file.schema_version,
         required=file.state.required,
         schema=_schema(file.state.schema_),
         triggers=_triggers(file.checkpoint.triggers),
-        performance=Performance(
-            incremental=performance.incremental,
-            compress=performance.compress,
-            atomic=performance.atomic,
-            retry=WriteRetry(
-                enabled=performance.retry.enabled,
-                max_attempts=performance.retry.max_attempts,
-                backoff=Backoff(performance.retry.backoff),
-            ),
-        ),
+        performance=like(file.checkpoint.performance, Performance),
         retention=Retention(
             automatic=retention.automatic,
             max_checkpoints=retention.max_checkpoints,
-            cleanup=Cleanup(
-                enabled=retention.cleanup.enabled,
-                keep_last_n=retention.cleanup.keep_last_n,
-                delete_older_than_days=retention.cleanup.delete_older_than_days,
-            ),
-            action=OnCompletion(retention.on_completion.action),
-            archive_path=retention.on_completion.archive_path,
+            cleanup=like(retention.cleanup, Cleanup),
+            action=OnCompletion(completion.action),
+            archive_path=completion.archive_path,
         ),
         is_project=is_project,
     )
@@ -199,11 +184,7 @@ def _resolved(file: PersistenceFile, *, is_project: bool) -> Persistence:
 
 def _triggers(triggers: Triggers) -> Mapping[TriggerPoint, Trigger]:
     found = {point: getattr(triggers, point.value) for point in TriggerPoint}
-    return {
-        point: Trigger(enabled=one.enabled, description=one.description, priority=one.priority)
-        for point, one in found.items()
-        if one is not None
-    }
+    return {point: like(one, Trigger) for point, one in found.items() if one is not None}
 
 
 def _schema(schema: FieldSchema) -> dict[str, object]:

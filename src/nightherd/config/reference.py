@@ -14,7 +14,7 @@ from nightherd.config.schema.fleet import AgentReference, FleetReference, FleetS
 from nightherd.model.agents.runtime import RuntimeCapabilities
 
 REPEATED = ("schedules[]", "script[].steps[]")
-"""Where the same keys are told again: schedules in the list form, and the steps of a `repeat`."""
+"""Where the same keys are described again: schedules in the list form, and the steps of a `repeat`."""
 BEGIN, END = "<!-- keys: written from the schema -->", "<!-- end of keys -->"
 
 

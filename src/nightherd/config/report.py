@@ -30,7 +30,7 @@ class Findings:
         self._seen.setdefault((place.file, place.line, place.column, problem.message), problem)
 
     def value_unknown(self, place: Place) -> None:
-        """What stands there could not be found out, as has been told: nothing more is said of it."""
+        """The value is unknown, as another problem says: no further problems are reported for it."""
         self._unknown.add((place.file, place.line, place.column))
 
     def extend(self, problems: Iterable[Problem]) -> None:
@@ -39,7 +39,7 @@ class Findings:
             self.add(problem)
 
     def opened(self, file: str) -> None:
-        """Remember when a file was first opened: problems are told in that order."""
+        """Remember when a file was first opened: problems are reported in that order."""
         self._files.setdefault(file, len(self._files))
 
     @property

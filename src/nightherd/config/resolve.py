@@ -13,13 +13,12 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 from pydantic import BaseModel
 
+from nightherd.config.merge import like
 from nightherd.config.resolve_agent import (
     resolve_hooks,
-    resolve_identity,
     resolve_plugins,
     resolve_sandbox,
     resolve_session,
-    resolve_subagents,
 )
 from nightherd.config.resolve_fleet import (
     limit_hooks,
@@ -33,9 +32,8 @@ from nightherd.config.resolve_fleet import (
     within_schedule,
 )
 from nightherd.config.schema.agent import Agent as AgentSchema
+from nightherd.config.schema.agent import McpServer as McpServerSchema
 from nightherd.config.schema.fleet import FleetSettings
-from nightherd.config.schema.limits import Retry
-from nightherd.config.schema.mcp import McpServer as McpServerSchema
 from nightherd.config.schema.script import (
     AnyStep,
     BashStep,
@@ -55,7 +53,7 @@ from nightherd.config.schema.script import (
     UsageStep,
     WriteStep,
 )
-from nightherd.model.agents.agent import Agent, Durability, Fleet
+from nightherd.model.agents.agent import Agent, Durability, Fleet, Subagent
 from nightherd.model.agents.mcp import McpServer, McpTransport
 from nightherd.model.agents.runtime import KnownRuntimes
 from nightherd.model.agents.script import (
@@ -70,7 +68,7 @@ from nightherd.model.agents.script import (
     UseTool,
     compile_script,
 )
-from nightherd.model.hooks import Hook
+from nightherd.model.hooks import Hook, Identity
 from nightherd.model.jobs.retry import RetryPolicy
 from nightherd.model.limits.limits import Limits
 from nightherd.model.units import shortest
@@ -115,21 +113,11 @@ def resolve_fleet(
         heartbeat=settings.heartbeat,
         cancel_grace=settings.cancel_grace,
         max_restarts=settings.max_restarts,
-        retry=resolve_retry(settings.retry),
+        retry=like(settings.retry, RetryPolicy),
         limits=limits,
         prices=resolve_prices(settings.prices),
         web=resolve_web(settings.web),
         webhooks=resolve_webhooks(settings.webhooks),
-    )
-
-
-def resolve_retry(retry: Retry) -> RetryPolicy:
-    """How jobs of the fleet wait for failures that can pass."""
-    return RetryPolicy(
-        attempts=retry.attempts,
-        first_pause=retry.first_pause,
-        longest_pause=retry.longest_pause,
-        max_wait=retry.max_wait,
     )
 
 
@@ -183,13 +171,13 @@ def resolve_agent(
         mcp_servers=resolve_servers(agent.mcp_servers or {}),
         add_dirs=agent.add_dirs or (),
         setting_sources=setting_sources(agent),
-        subagents=resolve_subagents(agent.agents),
+        subagents={name: like(one, Subagent) for name, one in (agent.agents or {}).items()},
         plugins=resolve_plugins(agent.plugins),
         sandbox=resolve_sandbox(agent.sandbox),
         hooks=(*resolve_hooks(agent.hooks), *limit_hooks(agent.limits)),
         limits=resolve_limits(agent.limits),
         operation=agent.operation or AUTONOMOUS,
-        identity=resolve_identity(agent.identity),
+        identity=None if agent.identity is None else like(agent.identity, Identity),
         metadata_file=agent.metadata_file,
     )
 

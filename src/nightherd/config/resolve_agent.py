@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, assert_never
 
-from nightherd.config.schema.agent import Identity as IdentitySchema
-from nightherd.config.schema.agent import Subagent as SubagentSchema
+from nightherd.config.schema.agent import Plugin as PluginSchema
 from nightherd.config.schema.hooks import (
     AgentHook,
     AnyHook,
@@ -19,29 +18,17 @@ from nightherd.config.schema.hooks import (
     WebhookHook,
 )
 from nightherd.config.schema.isolation import Sandbox, SandboxNetwork
-from nightherd.config.schema.mcp import Plugin as PluginSchema
 from nightherd.config.schema.schedule import Session
-from nightherd.model.agents.agent import Plugin, Subagent
+from nightherd.model.agents.agent import Plugin
 from nightherd.model.hooks import (
     Action,
     AgentSubmission,
     Hook,
     HookPoint,
     HttpRequest,
-    Identity,
     ShellCommand,
 )
 from nightherd.model.sessions.session import DEFAULT_CONTEXT_WINDOW, SessionMode, SessionTerms
-
-
-def resolve_subagents(agents: Mapping[str, SubagentSchema] | None) -> dict[str, Subagent]:
-    """The helpers by name."""
-    return {
-        name: Subagent(
-            description=one.description, prompt=one.prompt, tools=one.tools, model=one.model
-        )
-        for name, one in (agents or {}).items()
-    }
 
 
 def resolve_plugins(plugins: tuple[PluginSchema, ...] | None) -> tuple[Plugin, ...]:
@@ -105,13 +92,6 @@ def resolve_hooks(hooks: Hooks | None) -> tuple[Hook, ...]:
         (HookPoint.ON_CANCEL, hooks.on_cancel),
     )
     return tuple(one for point, found in lists for one in _of_list(point, found))
-
-
-def resolve_identity(identity: IdentitySchema | None) -> Identity | None:
-    """Who the agent is to people."""
-    if identity is None:
-        return None
-    return Identity(name=identity.name, role=identity.role, personality=identity.personality)
 
 
 def json_inputs(inputs: dict[str, Any]) -> dict[str, Any]:

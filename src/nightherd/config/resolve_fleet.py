@@ -8,16 +8,16 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from nightherd.config.merge import like
 from nightherd.config.resolve_agent import json_inputs, resolve_session
+from nightherd.config.schema.fleet import Web as WebSchema
+from nightherd.config.schema.fleet import WebhookEndpoint
+from nightherd.config.schema.fleet import Webhooks as WebhooksSchema
 from nightherd.config.schema.inbox import Approval
-from nightherd.config.schema.limits import DayLimits as DayLimitsSchema
 from nightherd.config.schema.limits import Limits as LimitsSchema
 from nightherd.config.schema.limits import ModelPrice as PriceSchema
 from nightherd.config.schema.limits import Outcomes
 from nightherd.config.schema.schedule import Schedule as ScheduleSchema
-from nightherd.config.schema.web import Web as WebSchema
-from nightherd.config.schema.web import WebhookEndpoint
-from nightherd.config.schema.web import Webhooks as WebhooksSchema
 from nightherd.model.hooks import AgentSubmission, Hook, HookPoint
 from nightherd.model.inbox.item import OnExpiry
 from nightherd.model.inbox.review import ApprovalRule, ApprovalTerms
@@ -36,15 +36,7 @@ from nightherd.model.webhooks import Endpoint, SignatureKind, Web, Webhooks
 
 def resolve_web(web: WebSchema | None) -> Web:
     """Where the API is served."""
-    if web is None:
-        return Web()
-    return Web(
-        enabled=web.enabled,
-        host=web.host,
-        port=web.port,
-        token_env=web.token_env,
-        hosts=frozenset(web.hosts),
-    )
+    return Web() if web is None else like(web, Web)
 
 
 def resolve_webhooks(webhooks: WebhooksSchema | None) -> Webhooks:
@@ -138,7 +130,7 @@ def resolve_limits(limits: LimitsSchema | None) -> Limits:
         spawns=limits.spawns,
         depth=limits.depth,
         duration=limits.duration,
-        per_day=_day(limits.per_day),
+        per_day=NO_DAY_LIMITS if limits.per_day is None else like(limits.per_day, DayLimits),
         outcomes=_outcomes(limits.on_reached),
     )
 
@@ -202,12 +194,6 @@ def limit_hooks(limits: LimitsSchema | None, *, owner: str = "limits") -> tuple[
         )
         for place, hook in enumerate(limits.hooks)
     )
-
-
-def _day(limits: DayLimitsSchema | None) -> DayLimits:
-    if limits is None:
-        return NO_DAY_LIMITS
-    return DayLimits(spend=limits.spend, turns=limits.turns, tokens=limits.tokens)
 
 
 def _outcomes(outcomes: Outcomes | None) -> dict[LimitName, OnLimit]:

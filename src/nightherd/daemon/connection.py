@@ -34,7 +34,7 @@ class SocketConnection(http.client.HTTPConnection):
         if record is not None and record.socket is None:
             return NoDaemonError(
                 f"process {record.pid} runs the fleet, but without its API",
-                hint=SERVING,
+                hint=f"{SERVING}, then restart the daemon",
                 next_step=NextStep(Action.RESTART_DAEMON),
             )
         return NoDaemonError(

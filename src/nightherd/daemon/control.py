@@ -1,4 +1,4 @@
-"""Telling a running daemon what to do, from another process."""
+"""Control a running daemon from another process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nightherd.config.acceptance import ACCEPT
 from nightherd.daemon.fleet_files import Loading
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.errors import NoDaemonError
@@ -23,7 +22,7 @@ STEP_S = 0.05
 
 
 def get_daemon(state_dir: Path) -> DaemonRecord:
-    """Who runs the directory; `NoDaemonError` when nobody does."""
+    """Return the daemon of the directory; `NoDaemonError` when there is none."""
     record = find_daemon(state_dir)
     if record is None:
         raise NoDaemonError(f"no daemon runs {state_dir}", next_step=NextStep(Action.START_DAEMON))
@@ -99,10 +98,8 @@ def config_error(record: DaemonRecord) -> dict[str, Any] | None:
 
 def admission_lines(loading: Loading) -> list[str]:
     """What took effect though no person had accepted it, and what waits for one; a line each."""
-    taken = [f"accepted without a person: {one}" for one in loading.accepted]
-    waiting = [
-        f"not in effect until a person accepts it ({ACCEPT}): {one}" for one in loading.pending
-    ]
+    taken = [f"accepted without a person: {text}" for text in loading.accepted]
+    waiting = [f"not in effect until a person accepts it: {text}" for text in loading.pending]
     return [*taken, *waiting]
 
 

@@ -190,7 +190,7 @@ class Watch:
                 self._wait_for_change, abandon_on_cancel=True, limiter=self._limiter
             )
         except BaseException:
-            self._hangup.set()  # nobody waits any more: the thread ends as well
+            self._hangup.set()  # nothing waits any more: the thread ends as well
             raise
         self._hangup.clear()
         self._loading = await to_thread.run_sync(self._files.load, self._loading)

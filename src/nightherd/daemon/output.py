@@ -18,7 +18,7 @@ Tell = Callable[[str], None]
 
 
 class DaemonLog:
-    """Says what there is to say to whoever listens, and writes it down."""
+    """Prints notices and writes them to the log."""
 
     def __init__(self, log: OperatorLog, clock: Clock, secrets: Secrets, tell: Tell) -> None:
         self._log = log
@@ -39,7 +39,7 @@ class DaemonLog:
 
 @contextmanager
 def telling(state_dir: Path, secrets: Secrets, tell: Tell) -> Iterator[DaemonLog]:
-    """`tell`, with everything it says written down, and when the daemon began and ended."""
+    """`tell`, with every notice written to the log, and when the daemon started and stopped."""
     log, clock = open_log(state_dir, secrets), system_clock()
     log.write(LogLine(at=clock.now(), event="daemon.started"))
     try:

@@ -60,7 +60,7 @@ class DaemonRecord(msgspec.Struct, frozen=True, kw_only=True):
     ports: list[int] = []
     is_draining: bool = False
     directory: str | None = None
-    """Which directory it was written into, by device and inode: in a copy of it, it is nobody's."""
+    """Which directory it was written into, by device and inode: in a copy of it, the record does not count."""
 
     @property
     def process(self) -> Process:
@@ -95,12 +95,12 @@ def write_record(state_dir: Path, record: DaemonRecord) -> None:
 
 
 def remove_record(state_dir: Path) -> None:
-    """Nobody runs the directory any more; harmless when it was not said."""
+    """Remove the record; does nothing when there is none."""
     (state_dir / RECORD).unlink(missing_ok=True)
 
 
 def find_daemon(state_dir: Path) -> DaemonRecord | None:
-    """Who runs the directory now; None when nobody does, also when somebody was killed, or runs what it is a copy of."""
+    """Return the daemon of the directory; None when there is none, it was killed, or it runs the original of a copy."""
     try:
         data = (state_dir / RECORD).read_bytes()
         record = msgspec.json.decode(data, type=DaemonRecord)

@@ -11,7 +11,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 
-from nightherd.engine.checkpoints.retention import apply_plans, plans
+from nightherd.engine.checkpoints.retention import ApplyRetention, apply_retention, plans
 from nightherd.errors import message_of, unwrapped
 from nightherd.files.atomic import atomic_write_json
 from nightherd.model.checkpoints.persistence import Persistence
@@ -66,7 +66,7 @@ class AutomaticRetention:
         self._problem = ""
 
     async def keep(self) -> None:
-        """Look now and then whether a run is due, for ever. What goes wrong is said once and tried again."""
+        """Check now and then whether a run is due, until cancelled. A failure is reported once and retried."""
         await anyio.sleep(self._first_s)
         while True:
             try:
@@ -78,7 +78,7 @@ class AutomaticRetention:
 
     async def check(self) -> None:
         """Do what is due now, say what was done and record it."""
-        # In a thread, with a loop of its own: reading journals holds nobody up.
+        # In a thread, with a loop of its own: reading journals delays nothing else.
         run = await to_thread.run_sync(anyio.run, self._run)
         if run is None:
             return
@@ -97,18 +97,16 @@ class AutomaticRetention:
             case Step.ANNOUNCE:
                 return _announced(self._planned(persistence, now), now)
             case Step.APPLY:
-                return await self._applied(self._planned(persistence, now), now)
+                return await self._applied(now)
 
     def _planned(self, persistence: Persistence, now: datetime) -> list[JobPlan]:
         with closing(open_reader(self._state_dir)) as reader:
             return list(plans(reader, open_journals(self._state_dir), persistence, now))
 
-    async def _applied(self, found: list[JobPlan], now: datetime) -> RetentionRun | None:
-        """Carry out the plans; None when the daemon stops on the way, and the rest is for its next start."""
-        if not found:
-            return RetentionRun(at=now, is_announcement=False, checkpoints=0, jobs=0)
+    async def _applied(self, now: datetime) -> RetentionRun | None:
+        """Delete what is planned; None when the daemon stops on the way, and the rest is for its next start."""
         async with open_retention(self._state_dir) as room:
-            applied = await apply_plans(found, room, is_stopped=self._is_stopped)
+            applied = await apply_retention(ApplyRetention(), room, is_stopped=self._is_stopped)
         if not applied.is_whole:
             return None
         return RetentionRun(

@@ -1,4 +1,4 @@
-"""The daemon: one process that schedules, works, rescues and serves, until it is told to stop.
+"""The daemon: one process that schedules, runs and rescues jobs and serves the API, until it is stopped.
 
 Everything it does could be done by other processes on the same directory at the same time; it only is the
 one that is always there.
@@ -37,7 +37,7 @@ TRIM_S = 10.0
 
 
 async def run_daemon(post: DaemonOptions) -> None:
-    """Run until it is told to stop and has finished. `RefusedError` when another runs the directory.
+    """Run until it is stopped and its jobs have finished. `RefusedError` when another runs the directory.
 
     `ConfigError` for a configuration that cannot be used at the start; later ones only are reported.
     """
@@ -90,9 +90,9 @@ class Daemon:
         )
 
     async def run(self) -> None:
-        """Work, with a new worker whenever one is needed, until told to stop.
+        """Work, with a new worker whenever one is needed, until it is stopped.
 
-        Once a worker has begun, no fault ends this but being told to stop: a full disk, say, may pass.
+        Once a worker has begun, only a stop ends this: a fault such as a full disk may pass.
         """
         for line in self._first_lines:
             self._log.tell(line)
@@ -128,10 +128,10 @@ class Daemon:
             await self._pause(f"{service.worker} had to stop", service.failure)
 
     async def _begin(self, services: TaskGroup) -> WorkerService | None:
-        """A service at work, however long that takes to be possible; None when told to stop before.
+        """A service at work, however long that takes to be possible; None when it is stopped before.
 
         One that a new configuration made impossible is made as it was before. The first of all has to
-        begin at once: whoever starts the daemon is told why not.
+        begin at once: the command that starts the daemon reports why not.
         """
         while not self._is_stopping:
             service = WorkerService(self._post, self._fleet, self._record.started_at)

@@ -18,7 +18,7 @@ WATCHDOG_PID = "WATCHDOG_PID"
 
 
 class Notifier:
-    """Tells the service manager; what it does not hear is no failure."""
+    """Notifies the service manager; a lost notice is not a failure."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._address = environ.get(ADDRESS, "")

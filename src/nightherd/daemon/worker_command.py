@@ -29,7 +29,7 @@ from nightherd.wiring.running import make_worker_loop, open_worker
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where workers work, for how long, and whom they tell."""
+    """The state directory of workers, how long they run, and where they report."""
 
     state_dir: Path
     environ: Mapping[str, str]

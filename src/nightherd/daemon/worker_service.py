@@ -28,12 +28,7 @@ from nightherd.model.webhooks import is_loopback
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import since_boot
 from nightherd.wiring.running import make_worker_loop, open_worker
-from nightherd.wiring.stores import (
-    ensure_web_token,
-    load_persistence,
-    made_at,
-    random_text,
-)
+from nightherd.wiring.stores import ensure_web_token, load_persistence, made_at, random_text
 
 NEEDED = ("fastapi", "uvicorn")
 
@@ -56,11 +51,10 @@ async def serve_api(
     *,
     task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled; started, it tells the ports it listens on, or None when there is no API."""
+    """Serve until cancelled; once started, it passes on the ports it listens on, or None without an API."""
     from nightherd.web.api_context import open_api_context
-    from nightherd.web.app import make_app
     from nightherd.web.hooks import tell_without_secret
-    from nightherd.web.server import ports_of, serve
+    from nightherd.web.server import make_app, ports_of, serve
 
     if any(find_spec(name) is None for name in NEEDED):
         tell(f"the API is not served: {SERVING}")
@@ -79,7 +73,7 @@ async def serve_api(
 
 
 class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a daemon runs, where, and whom it tells."""
+    """What a daemon runs, where, and where it reports."""
 
     files: FleetFiles
     state_dir: Path
@@ -144,7 +138,7 @@ class WorkerService:
     async def work(
         self, *, task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Work until it is drained or its lease is lost; started, it tells the ports it listens on.
+        """Work until it is drained or its lease is lost; once started, it passes on the ports it listens on.
 
         What fails before that is raised; what fails later is its `failure`.
         """

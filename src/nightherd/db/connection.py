@@ -16,6 +16,7 @@ import apsw
 
 from nightherd.db.failure import translate, unusable
 from nightherd.errors import InvalidValueError, StateError, StateFileError
+from nightherd.next_step import Action, NextStep
 
 OLDEST_SQLITE = (3, 51, 3)
 """Older ones can corrupt a WAL database when it is reset."""
@@ -57,7 +58,8 @@ class Database:
                 path=str(self.path),
                 operation="read",
                 code=INVALID_TEXT,
-                hint="nightherd doctor names the row, and nightherd doctor --fix repairs it",
+                hint="repair the row",
+                next_step=NextStep(Action.REPAIR_STATE),
             ) from error
 
     def readable(self, statement: str, values: Values = ()) -> list[tuple[Value, ...]]:
@@ -86,7 +88,7 @@ class Database:
         return self.execute(f"SELECT {wanted} FROM (\n{query.rstrip().rstrip(';')}\n)", values)
 
     def data_version(self) -> int:
-        """A number that is another one whenever somebody else has written since the last call."""
+        """Return a number that changes whenever another connection has written since the last call."""
         return int(str(self.execute("PRAGMA data_version")[0][0]))
 
     @property
@@ -164,7 +166,7 @@ def open_for_reading(path: Path) -> Database | None:
         raise unusable(PermissionError(13, "Permission denied"), path, "read")
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     if not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
-        # Nobody is writing and no side files can be made: the file alone is the whole truth.
+        # Nothing writes it and no side files can be made: the file alone has every row.
         return _connect(path, f"{path.absolute().as_uri()}?immutable=1", flags)
     return _connect(path, path.absolute().as_uri(), flags)
 
@@ -198,7 +200,7 @@ def _connect(path: Path, name: str, flags: int) -> Database:
         # The first read is what finds out that a file is not a database.
         connection.execute("PRAGMA schema_version").fetchall()
     except apsw.Error as error:
-        # Whoever keeps the error must not keep the file open with it.
+        # A kept error must not keep the file open.
         if connection is not None:
             connection.close(force=True)
         raise translate(error, str(path), "open") from error

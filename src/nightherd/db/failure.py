@@ -11,47 +11,51 @@ from pathlib import Path
 import apsw
 
 from nightherd.errors import StateError, StateFileError
+from nightherd.next_step import Action, Advice, NextStep
 
-MEANINGS: dict[type[apsw.Error], tuple[str, str, str]] = {
+MEANINGS: dict[type[apsw.Error], tuple[str, str, Advice]] = {
     apsw.NotADBError: (
         "NOTADB",
         "{path} is not a database",
-        "nightherd doctor --rebuild",
+        Advice(step=NextStep(Action.REBUILD_STATE)),
     ),
     apsw.CorruptError: (
         "CORRUPT",
         "{path} is damaged",
-        "nightherd doctor --rebuild",
+        Advice(step=NextStep(Action.REBUILD_STATE)),
     ),
     apsw.ReadOnlyError: (
         "EROFS",
         "{path} cannot be written: the file or its directory is read-only",
-        "check the permissions of the file and of its directory",
+        Advice("check the permissions of the file and of its directory"),
     ),
     apsw.PermissionsError: (
         "EACCES",
         "Permission denied: Cannot access '{path}'. Check file permissions.",
-        "check who owns the state directory",
+        Advice("check who owns the state directory"),
     ),
     apsw.CantOpenError: (
         "CANTOPEN",
         "{path} cannot be opened",
-        "check that you may write in its directory; for details: nightherd doctor",
+        Advice(
+            "check that you may write in its directory; for details, check the state directory",
+            NextStep(Action.CHECK_STATE),
+        ),
     ),
     apsw.FullError: (
         "ENOSPC",
         "no space left on the disk of {path}",
-        "free some space and try again; what was acknowledged is safe",
+        Advice("free some space and try again; what was acknowledged is safe"),
     ),
     apsw.IOError: (
         "EIO",
         "the disk of {path} failed",
-        "check the disk; what was acknowledged is safe",
+        Advice("check the disk; what was acknowledged is safe"),
     ),
     apsw.BusyError: (
         "BUSY",
         "another program kept {path} in use for too long",
-        "close the program that has the file open and try again",
+        Advice("close the program that has the file open and try again"),
     ),
 }
 
@@ -59,10 +63,15 @@ MEANINGS: dict[type[apsw.Error], tuple[str, str, str]] = {
 def translate(error: apsw.Error, path: str, operation: str) -> StateError:
     """`error` in our words. The original stays its cause; raise it `from error`."""
     known = apsw.FullError if _is_full(error) else type(error)
-    for kind, (code, message, hint) in MEANINGS.items():
+    for kind, (code, message, advice) in MEANINGS.items():
         if issubclass(known, kind):
             return StateFileError(
-                message.format(path=path), path=path, operation=operation, code=code, hint=hint
+                message.format(path=path),
+                path=path,
+                operation=operation,
+                code=code,
+                hint=advice.words,
+                next_step=advice.step,
             )
     return StateFileError(
         f"{path}: {error}", path=path, operation=operation, code=type(error).__name__

@@ -1,7 +1,7 @@
 """One group of changes: one transaction, then the ledger.
 
 The caller holds `write.lock`. A change's row images go to the outbox in its own transaction; the ledger
-is written after COMMIT. So whoever comes after a crash finishes from the outbox what was begun, and does
+is written after COMMIT. So the next process after a crash finishes from the outbox what was begun, and does
 it once: the change's number says whether the ledger has it already.
 
 A change that raises is undone alone. That takes a savepoint per change, and hardly ever is there anything
@@ -21,6 +21,7 @@ from nightherd.db.lock import Notice
 from nightherd.db.schema import Queries
 from nightherd.errors import StateError, StateFileError
 from nightherd.model.change import Answer, Change
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import Probe
 
 OUTBOX_LIMIT = 1_024
@@ -88,7 +89,7 @@ class GroupCommit:
         self._outbox_limit = outbox_limit
         self._inode = database.path.stat().st_ino
         self._is_durable: bool | None = None
-        """How commits are synced now; None when nobody has said so yet."""
+        """How commits are synced now; None when it has not been set yet."""
 
     def run(self, batches: Sequence[Sequence[Change]]) -> list[list[Outcome]]:
         """Carry out every batch and commit them together: per change its answer or what it raised.
@@ -103,7 +104,7 @@ class GroupCommit:
             self._is_durable = durable
         try:
             outcomes, entries = self._commit(batches, self._carry_out)
-        except _ChangeRaisedError:  # it comes again, and is told to the one it belongs to
+        except _ChangeRaisedError:  # it is raised again for the caller it belongs to
             outcomes, entries = self._commit(batches, self._carry_out_alone)
         self._probe("db.after_commit")
         self._feed_ledger(entries)
@@ -125,7 +126,8 @@ class GroupCommit:
                 f" only remembers changes from {first} on",
                 path=str(self._ledger.directory),
                 code="LEDGER_GAP",
-                hint="restore the missing ledger files from a backup, or: nightherd doctor --fix",
+                hint="restore the missing ledger files from a backup, or start a new ledger",
+                next_step=NextStep(Action.REPAIR_STATE),
             )
         elif last - first >= self._outbox_limit:
             self._ledger.sync()
@@ -231,7 +233,7 @@ class GroupCommit:
         return int(str(first)), int(str(last))
 
     def _check_still_there(self) -> None:
-        """A deleted or replaced database file must not be written to: nobody would ever read it."""
+        """A deleted or replaced database file must not be written to: it would never be read."""
         path = self._database.path
         try:
             found = path.stat().st_ino

@@ -1,7 +1,7 @@
 """Holder: who has `write.lock`, written into the file, and what may be done about one that does not move.
 
-A process is named by its pid and start time: a pid alone may belong to somebody else by now. Where the
-kernel does not tell (no /proc), nobody is ever killed.
+A process is named by its pid and start time: a pid alone may belong to another process by now. Where the
+kernel does not say (no /proc), no process is ever killed.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def has_lock(holder: Holder, descriptor: int) -> bool:
     wanted = ("FLOCK", str(holder.pid), str(inode))
     for line in lines:
         fields = line.split()
-        # Whoever waits has an arrow where a holder has the kind of its lock.
+        # A process that waits has an arrow where a holder has the kind of its lock.
         if wanted == (fields[1], fields[4], fields[5].rsplit(":", 1)[-1]):
             return True
     return False
 
 
 def kill(holder: Holder) -> bool:
-    """Kill exactly this process, or nobody: another boot, namespace or start time is another process."""
+    """Kill exactly this process, or none: another boot, namespace or start time is another process."""
     if holder.boot != boot_id() or holder.namespace != pid_namespace() or holder.pid == os.getpid():
         return False
     try:

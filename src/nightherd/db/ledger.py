@@ -20,6 +20,7 @@ from nightherd.files.append import is_intact, with_checksum
 from nightherd.files.atomic import write_all
 from nightherd.files.regular import last_line, open_regular
 from nightherd.model.journal.system import known
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import Probe
 
 VERSION = 1
@@ -107,7 +108,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return decode_line(decoder, self.line(), f"change {self.change} of the outbox")
 
     def line(self) -> bytes:
-        """The same bytes whoever writes them, however often."""
+        """Return the line: the same bytes in every process."""
         head = f'{{"v":{VERSION},"change":{self.change},"at":"{self.at}","kind":"{self.kind}"'
         return with_checksum(f'{head},"rows":{self.rows}}}'.encode()) + b"\n"
 
@@ -129,7 +130,7 @@ class Ledger:
         self._end: _End | None = None
 
     def last_change(self) -> int:
-        """The number of the last change it holds, 0 for none. Cheap while nobody else appended."""
+        """The number of the last change it holds, 0 for none. Cheap while no other process has appended."""
         try:
             return self._find_end().change
         except OSError as error:
@@ -193,7 +194,7 @@ class Ledger:
         return end
 
     def _is_end(self, path: Path, size: int) -> bool:
-        """Whether nobody has appended since: neither there, nor to the file of a later month."""
+        """Return whether nothing was appended since: neither there, nor to the file of a later month."""
         if _size(path) != size:
             return False
         names = os.listdir(self.directory)  # noqa: PTH208 (asked at every commit)
@@ -214,7 +215,8 @@ def _by_file(
                 path=str(directory),
                 operation="append",
                 code="LEDGER_GAP",
-                hint="restore the missing ledger files from a backup, or: nightherd doctor --fix",
+                hint="restore the missing ledger files from a backup, or start a new ledger",
+                next_step=NextStep(Action.REPAIR_STATE),
             )
         change = entry.change
         month = f"{entry.at[:7]}.jsonl"
@@ -288,7 +290,7 @@ def _from(files: list[Path], change: int, numbers: msgspec.json.Decoder[_Number]
 def _leap(file: BinaryIO, after: int, numbers: msgspec.json.Decoder[_Number]) -> int:
     """Where a line begins from which everything after `after` follows, found by halving.
 
-    0 when a line in between cannot be read: whoever reads from the beginning finds it and says where.
+    0 when a line in between cannot be read: a reader from the beginning finds it and reports where.
     """
     low, high = 0, file.seek(0, os.SEEK_END)
     while high - low > TAIL_BYTES:
@@ -343,7 +345,8 @@ def unreadable(where: str, what: str) -> StateFileError:
         path=where,
         operation="read",
         code="LEDGER_DAMAGED",
-        hint="restore the file from a backup if you can; otherwise: nightherd doctor --verify",
+        hint="restore the file from a backup if you can; otherwise verify the state directory",
+        next_step=NextStep(Action.VERIFY_STATE),
     )
 
 

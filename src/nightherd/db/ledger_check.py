@@ -1,4 +1,4 @@
-"""A damaged ledger, read as far as it can be: what could not be read is told, line by line."""
+"""A damaged ledger, read as far as it can be: what could not be read is reported, line by line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nightherd.files.append import is_intact
 from nightherd.files.regular import open_regular
 
 OnLost = Callable[[str], None]
-"""Told what cannot be had back, and where it was."""
+"""Called with what is lost, and where it was."""
 
 
 def readable_lines(directory: Path, on_lost: OnLost) -> Iterator[LedgerLine]:

@@ -1,7 +1,7 @@
 """`write.lock`: one writer at a time over all processes, in the order they came.
 
 The kernel releases it when its holder dies. A holder that is stopped for the whole patience is killed, so
-that one frozen process cannot keep every other from working; who was killed is told through `notice`.
+that one frozen process cannot keep every other from working; `notice` names the process that was killed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class WriteLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Give up the file; whoever holds the lock through this object loses it."""
+        """Give up the file; a lock held through this object is lost."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -74,7 +74,7 @@ class WriteLock:
             self._lock(descriptor)
             if _is_same_file(descriptor, self.path):
                 return descriptor
-            # Somebody deleted the file: a lock on what nobody else can open excludes nobody.
+            # The file was deleted: a lock on a file that no other process can open excludes nothing.
             self.close()
 
     def _lock(self, descriptor: int) -> None:
@@ -112,7 +112,7 @@ class WriteLock:
 
 
 def is_free(path: Path) -> bool:
-    """Return whether no process holds the lock at this moment; makes nothing and waits for nobody."""
+    """Return whether no process holds the lock at this moment; creates nothing and does not wait."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

@@ -125,10 +125,10 @@ def _raised(error: BaseException) -> Exception:
 
 
 def _wake(settled: Sequence[tuple[Batch, Sequence[Outcome]]]) -> None:
-    """Tell every caller what became of its batch, each loop once: waking one is what costs."""
+    """Notify every caller of the result of its batch, each loop once: waking a loop is expensive."""
     for loop in {batch.loop for batch, _ in settled}:
         mine = [one for one in settled if one[0].loop is loop]
-        with suppress(RuntimeError):  # a loop that is closed has nobody left who waits
+        with suppress(RuntimeError):  # nothing waits in a closed loop
             loop.call_soon_threadsafe(_settle, mine)
 
 

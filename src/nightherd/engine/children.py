@@ -58,11 +58,11 @@ LOOK_EVERY_S = 0.1
 SHORT_WAIT = timedelta(minutes=1)
 """For how long a job stays with its worker while a child of it waits for a time."""
 DEEPEST = 32
-"""Levels of jobs below one that nobody made for another, whatever the limits say: an agent may ask itself."""
+"""Levels of jobs below a job without a parent, whatever the limits say: an agent may start itself."""
 
 
 class ChildWaitsError(Exception):
-    """A child waits for somebody: the run is left, and the call stays open until the child is over."""
+    """A child waits for a person: the run stops, and the call stays open until the child has ended."""
 
 
 class ChildJobs:
@@ -125,7 +125,7 @@ class ChildJobs:
     async def rejoin(self) -> Stop | None:
         """Wait for the children of calls that were cut off, and answer them; why the job waits on, if it does.
 
-        A child that waited for what this job has left goes on: somebody has given it more.
+        A child that waited for what this job has left continues: its budget was raised.
         """
         try:
             await self._rejoin()
@@ -244,7 +244,7 @@ class ChildJobs:
             await anyio.sleep(LOOK_EVERY_S)
 
     async def _wait_with(self, child: Job) -> None:
-        """A child that waits a moment is waited for; one that waits for somebody, or long, makes this job wait too."""
+        """Wait for a child that waits briefly; a child that waits for a person, or long, suspends this job too."""
         at, until = self._context.clock.now(), child.not_before
         if until is not None and until <= at:
             due = ResumeJob(job_id=child.id, at=at, only_due=True)
@@ -316,7 +316,7 @@ async def _hand_over_when_cancelled(stopper: Stopper) -> None:
 
 
 async def _stop_when_wished(job_id: JobId, stopper: Stopper, context: Stores) -> None:
-    """Stop the child when somebody wants to end it alone; write what it has used meanwhile."""
+    """Stop the child when it alone is cancelled; record what it has used meanwhile."""
     while True:
         await anyio.sleep(5 * LOOK_EVERY_S)
         await save_progress([stopper], context)
@@ -353,7 +353,7 @@ def met_below(job: Job, reader: StateReader) -> Iterator[tuple[JobId, Mapping[st
 
 
 def is_unwanted(job: Job, reader: StateReader) -> bool:
-    """Whether a job above is to end, or has without success: nobody waits for this one any longer."""
+    """Whether a job above is to end, or has without success: this one is no longer needed."""
     above = job.parent_job_id
     while above is not None:
         found = reader.find_job(above)

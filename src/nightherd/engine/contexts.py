@@ -138,11 +138,11 @@ class FleetContext(Stores, frozen=True, kw_only=True):
     agents: Mapping[str, Agent] = msgspec.field(default_factory=dict)
     """Those that jobs may have others do work by."""
     withheld: frozenset[str] = frozenset()
-    """Agents that are declared and that nobody has accepted yet."""
+    """Agents that are declared and that no person has accepted yet."""
     is_same_directory: Callable[[str, str], bool] = operator.eq
     """Whether two working directories are the same where agents run."""
     directory: str = ""
-    """The identity of the state directory, by which its processes are told from those of a copy."""
+    """The identity of the state directory, which distinguishes its processes from those of a copy."""
     fleet_limit: int | None = None
     """How many jobs may run at once, all agents together."""
     budget: Limits = NO_LIMITS
@@ -172,7 +172,7 @@ class WorkerContext(FleetContext, frozen=True, kw_only=True):
     protect: Callable[[Fleet], ProtectedPaths] | None = None
     """Says what the agents of a fleet may not change with file tools."""
     declare: Callable[[Mapping[str, str | None]], None] = declare_to_nobody
-    """Tells those who show the fleet which agents it has; may take a moment."""
+    """Called with the agents of the fleet, for status displays; may take a moment."""
     run_job: Callable[..., Awaitable[Job]] | None = None
     """Takes a job that waits, runs it and settles it, as `engine.jobs.runner.run_job` does."""
     is_loaded: Callable[[RuntimeName], bool] = lambda name: True

@@ -1,8 +1,8 @@
 """Hooks: what an agent's settings want done when one of its jobs has ended, or waits.
 
-Run by whoever settles the job, for every trigger alike, after the runtime's last word and before the
+Run by the worker that settles the job, for every trigger alike, after the runtime's last word and before the
 job's end is written. A hook's beginning is on record before it is begun, so that none takes effect twice for
-one end of a job. One that was cut off with its worker is told as interrupted, and begun again only where
+one end of a job. One that was cut off with its worker is reported as interrupted, and begun again only where
 its settings say `retry`; but an agent is submitted in any case, for that makes the same job again.
 """
 
@@ -40,7 +40,7 @@ from nightherd.model.journal.event import ErrorEvent, Event, describe
 from nightherd.model.journal.recollection import Remembered, remembered
 from nightherd.model.journal.system import HookRan
 from nightherd.ports import HookCall, HookCarrier, HookResult
-from nightherd.views.observed import own_job
+from nightherd.views.jobs import own_job
 
 SCHEMA = "nightherd/v1/hook"
 MOST_GENERATIONS = 8
@@ -214,7 +214,7 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
         answer: str | None,
         context: Stores,
     ) -> dict[str, Any]:
-        """What hooks are told, and conditions look into."""
+        """The payload of hooks and of their conditions."""
         identity = agent.identity
         metadata = await self.carrier.read_metadata(agent)
         if answer is not None:
@@ -273,7 +273,7 @@ class _Occasion(msgspec.Struct, frozen=True, kw_only=True):
 def _due(occasion: _Occasion) -> list[Hook]:
     """The hooks for this, those for every job first, each list in its order.
 
-    Who was asked about a limit and waits itself asks nobody: the next would only wait beside it.
+    A job that was asked about a limit and is suspended itself asks no other: that one would only wait too.
     """
     order = list(HookPoint)
     is_alone = occasion.event is HookEvent.SUSPENDED and asked_about(occasion.job) is not None

@@ -43,7 +43,7 @@ def append_jsonl(
 ) -> None:
     """Append `data` as one line, written at once; the file is made when it is not there.
 
-    A last line that somebody did not finish is ended first: it stays a bad line of its own and does not
+    An unfinished last line is ended first: it stays a bad line of its own and does not
     swallow this one. Lines that were there are never touched, whatever fails.
     """
     try:

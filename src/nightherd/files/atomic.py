@@ -55,7 +55,7 @@ YOUNGEST_STALE = timedelta(minutes=1)
 
 
 def temp_path_for(path: Path) -> Path:
-    """A name nobody else uses, in the directory of `path`: a rename never crosses filesystems."""
+    """Return an unused name, in the directory of `path`: a rename never crosses filesystems."""
     return Path(temp_name_for(str(path)))
 
 
@@ -69,7 +69,7 @@ RETRIES = 3
 FIRST_DELAY_S = 0.05
 DELAYS_S = (*(FIRST_DELAY_S * 2**retry for retry in range(RETRIES)), None)
 PASSING = frozenset({errno.EACCES, errno.EPERM})
-"""What a rename fails with while somebody else has the target open; anything else will not pass."""
+"""What a rename fails with while another process has the target open; anything else will not pass."""
 
 
 def rename_with_retry(

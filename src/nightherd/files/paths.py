@@ -1,4 +1,4 @@
-"""Directory identity: tells a directory from a copy of it."""
+"""Directory identity: distinguishes a directory from a copy of it."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _literal(text: str, indent: str) -> tuple[str, list[str]]:
     body = text.rstrip("\n")
     ending = len(text) - len(body)
     chomp = "-" if ending == 0 else "" if ending == 1 else "+"
-    # A reader takes the first line's spaces for indentation unless it is told how much there is.
+    # A reader takes the first line's spaces for indentation unless the indentation is given.
     depth = "2" if text[0] in " \t\n" else ""
     inner = indent + "  "
     lines = [inner + line if line else "" for line in body.split("\n")]

@@ -33,6 +33,15 @@ MOST_VALUES = 100_000
 """How many values a fleet file may have, aliases counted with all they stand for."""
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+BYTE_ORDER_MARK = "\ufeff"
+
+
+def forbidden_character(text: str) -> int | None:
+    """Return where the first character is that YAML does not allow, a byte order mark in the middle included."""
+    # The parser's own pattern: compiling another one like it takes milliseconds at every start.
+    found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    places = (text.find(BYTE_ORDER_MARK), -1 if found is None else found.start())
+    return min((place for place in places if place >= 0), default=None)
 
 
 class StopComposingError(Exception):

@@ -23,12 +23,12 @@ def git_version() -> str | None:
 
 
 def is_clock_synchronised() -> bool | None:
-    """Whether systemd keeps the clock right; None where nothing tells."""
+    """Whether systemd keeps the clock right; None where that is unknown."""
     return _is_yes(_said("timedatectl", "show", "--property=NTPSynchronized", "--value"))
 
 
 def is_lingering(user: str) -> bool | None:
-    """Whether the user's services run while nobody is logged in; None where nothing tells."""
+    """Whether the user's services run while the user is not logged in; None where that is unknown."""
     return _is_yes(_said("loginctl", "show-user", user, "--property=Linger", "--value"))
 
 
@@ -115,7 +115,7 @@ class Connected(Protocol):
 
 
 def peer_pid(connection: Connected) -> int | None:
-    """Return the pid of the other end; None when it is on another machine or cannot be told."""
+    """Return the pid of the other end; None when it is on another machine or is unknown."""
     try:
         if connection.family == socket.AF_UNIX:
             return _unix_peer(connection)

@@ -1,6 +1,6 @@
-"""Processes by name: a pid and when it started. A pid alone may belong to somebody else by now.
+"""Processes by name: a pid and when it started. A pid alone may belong to another process by now.
 
-Linux tells through /proc; elsewhere a process's start time is unknown and only its pid counts.
+Linux has them in /proc; elsewhere a process's start time is unknown and only its pid counts.
 """
 
 from __future__ import annotations

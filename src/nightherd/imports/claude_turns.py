@@ -27,7 +27,7 @@ from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 
 Price = Callable[[str, Usage], MicroUsd | None]
-"""What so much of a model costs; None when nobody knows."""
+"""What so much of a model costs; None when it is unknown."""
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 ESTIMATED = {"cost_source": "estimate"}
@@ -294,7 +294,7 @@ class TranscriptFile(Protocol):
 class ClaudeTranscripts:
     """Implements the `Transcripts` port; `find` gives the transcript of a session by its id and directory.
 
-    `is_claude` tells the runtimes that keep them; `price` estimates what an answer cost.
+    `is_claude` names the runtimes that keep them; `price` estimates what an answer cost.
     """
 
     def __init__(

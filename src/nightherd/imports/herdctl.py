@@ -110,7 +110,7 @@ def _is_herdctl(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except PermissionError:
-        pass  # somebody else's, so it is there
+        pass  # of another user, so it exists
     except (OSError, OverflowError):
         return False
     try:
@@ -178,7 +178,7 @@ def _exit_reason(fields: Fields) -> ExitReason | None:
 
 
 def _usage(fields: Fields) -> Usage | None:
-    """Tokens of all models, and the cost if one was told."""
+    """Tokens of all models, and the cost if there is one."""
     total = NOTHING_USED
     for part in fields.part("per_model").values():
         total += (usage_of(part) if isinstance(part, Mapping) else None) or NOTHING_USED

@@ -66,7 +66,7 @@ OnUnreadable = Callable[[Unreadable], None]
 
 
 def read_events(path: Path, on_unreadable: OnUnreadable) -> Iterator[Event]:
-    """The events of a job's output; what cannot be read is told, and its text is kept as a warning."""
+    """The events of a job's output; what cannot be read is reported, and its text is kept as a warning."""
     translator = Translator(path, on_unreadable)
     try:
         for line in read_lines(path):

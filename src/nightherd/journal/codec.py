@@ -79,7 +79,7 @@ def read_back(line: bytes) -> Event:
     """The event that readers will get from a line about to be written.
 
     An event can be built with values its type does not allow. Its line would be written and then be
-    nobody's event, so `JournalError` says so before anything is acknowledged.
+    not an event, so `JournalError` says so before anything is acknowledged.
     """
     try:
         return _event_decoder.decode(line)

@@ -1,6 +1,6 @@
 """Journals that are over when they are written: another tool's record, put down as a whole.
 
-Nobody ever sees part of one: it is written beside its place, synced, and renamed.
+Readers never see part of one: it is written beside its place, synced, and renamed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Follow: the events of a journal as they are written, whoever writes them and however often they die.
+"""Follow: the events of a journal as they are written, across writers that are killed.
 
 `Follower.poll` never waits, so asynchronous callers can wait in their own way; `follow` is the loop around
 it for callers that wait with a function.

@@ -55,7 +55,7 @@ def end_of(block: tuple[int, bytes] | BadLine) -> int:
 
 
 def split(block: bytes, offset: int) -> Iterator[tuple[int, Event | BadLine]]:
-    """Each line of a block by itself, with its offset. Empty lines are nobody's and are left out."""
+    """Each line of a block by itself, with its offset. Empty lines are left out."""
     start = 0
     while start < len(block):
         end = block.find(b"\n", start) + 1 or len(block)

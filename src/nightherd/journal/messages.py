@@ -1,6 +1,6 @@
 """Messages: finding where one of them ends, without reading what lies before or behind.
 
-Whoever records numbers messages in order: a line belongs to the one after those that have ended. So among
+The recorder numbers messages in order: a line belongs to the one after those that have ended. So among
 the lines that count the numbers never fall, and halving the file finds any of them (decision 0007).
 """
 

@@ -61,7 +61,7 @@ class SyncThreads:
                 sync()
             except BaseException as raised:  # noqa: BLE001 - raised where it is waited for
                 error = raised
-            with suppress(RuntimeError):  # a loop that is closed has nobody left who waits
+            with suppress(RuntimeError):  # nothing waits in a closed loop
                 loop.call_soon_threadsafe(_settle, future, error)
 
 

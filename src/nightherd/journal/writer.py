@@ -1,6 +1,6 @@
 """Writer: one job's journal, open for appending by one execution.
 
-One `write` per event on a handle opened with O_APPEND. After each write the handle's position tells whether
+One `write` per event on a handle opened with O_APPEND. After each write the handle's position shows whether
 the line stands where it was expected; only when another writer came in between is the file looked at.
 """
 
@@ -24,6 +24,7 @@ from nightherd.model.agents.agent import Durability
 from nightherd.model.ids import ExecutionId
 from nightherd.model.journal.event import VERSION, AssistantEvent, Event, SystemEvent
 from nightherd.model.journal.system import SystemSubtype
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import BadLine, Clock, Probe
 
 FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -86,7 +87,7 @@ class JournalFile:
             written = read_back(line)
             end = self._write(line)
             offset = end - len(line)
-            if offset == self._end:  # nobody else has written: no need to look
+            if offset == self._end:  # no other process has written: no need to look
                 self._end = end
                 self._seq += 1
                 self._floor = self._epoch
@@ -108,7 +109,7 @@ class JournalFile:
                 f"the journal {self._path} was deleted while it was being written",
                 path=str(self._path),
                 code="ENOENT",
-                hint="nightherd doctor",
+                next_step=NextStep(Action.CHECK_STATE),
             )
 
     def close(self) -> None:
@@ -118,11 +119,11 @@ class JournalFile:
             os.close(descriptor)
 
     def __del__(self) -> None:
-        # A journal that nobody holds any more gives its handle back as a file would.
+        # A journal that is no longer referenced closes its handle as a file would.
         self.close()
 
     def _begin(self) -> None:
-        """Find where the journal stands, and mend its end if a killed writer left half a line there."""
+        """Find where the journal stands, and repair its end if a killed writer left half a line there."""
         try:
             size = os.lseek(self._fd, 0, os.SEEK_END)
             if size == 0:

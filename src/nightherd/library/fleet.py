@@ -19,11 +19,7 @@ from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import Cancel as CancelRequest
 from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Resume, Submit
 from nightherd.engine.operations.wait import wait_for_job
-from nightherd.errors import (
-    ConfigNotFoundError,
-    RefusedError,
-    UsageError,
-)
+from nightherd.errors import ConfigNotFoundError, RefusedError, UsageError
 from nightherd.library.result import RunnerResult, result_of
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
@@ -33,8 +29,7 @@ from nightherd.model.jobs.options import JobOptions
 from nightherd.model.journal.event import Event
 from nightherd.model.sessions.session import Session, SessionQuery
 from nightherd.views.conversation import find_session_id
-from nightherd.views.jobs import find_job_id, get_job
-from nightherd.views.observed import observe_job, observe_jobs
+from nightherd.views.jobs import find_job_id, get_job, observe_job, observe_jobs
 from nightherd.views.sessions import get_session
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import is_at_work
@@ -235,7 +230,7 @@ async def open_fleet(
     named = Path(state_dir) if state_dir is not None else None
     declared = load_fleet(file, environ=variables, cwd=here, state_dir=named).fleet
     state = named or Path(declared.file).parent / ".nightherd"
-    # What nobody has accepted yet is left out, as it is everywhere that agents are run.
+    # Permissions that no person has accepted yet are left out, as everywhere that agents are run.
     admission = admit(declared, state, at=system_clock().now())
     async with open_worker(state, admission.fleet, variables) as context:
         yield OpenFleet(admission, state, context)

@@ -70,7 +70,7 @@ def _stack(last: Sequence[Event]) -> str | None:
 
 
 def _unread(last: Sequence[Event]) -> object:
-    """What was heard last that nobody could read, in bounded length."""
+    """Return the last output that could not be parsed, in bounded length."""
     payloads = [payload_of(event) for event in last if isinstance(event, SystemEvent)]
     raws = [payload.raw for payload in payloads if isinstance(payload, Warned) and payload.raw]
     return raws[-1] if raws else None

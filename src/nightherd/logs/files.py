@@ -67,7 +67,7 @@ class RotatingFile:
         return self._handle
 
     def _rotate(self, needed: int) -> int:
-        """Set the file aside, unless somebody else just did."""
+        """Rotate the file, unless another process just did."""
         while True:
             handle = self._current()
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -159,7 +159,7 @@ class LogFiles:
             try:
                 self._file(line.agent or OWN).append(data)
             except OSError:
-                # A full disk, say. Whoever writes state says so; the journal has what happened.
+                # A full disk, say. The writer of state reports it; the journal has what happened.
                 self._let_go()
 
     def know(self, secrets: Secrets) -> None:
@@ -193,7 +193,7 @@ class LogFiles:
             try:
                 with path.open("rb") as file:
                     for text in file:
-                        if text.endswith(b"\n"):  # else somebody is writing it
+                        if text.endswith(b"\n"):  # else another process is writing it
                             line = parse(text, at)
                             at = line.at
                             yield line

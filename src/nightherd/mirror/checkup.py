@@ -95,7 +95,7 @@ def examine_position(root: Path, recorded: int) -> Iterator[Finding]:
         level=Level.WARNING,
         message=f"the readable files are behind the state by {behind}",
         path=str(MirrorLayout(root).memory),
-        remedy="nightherd doctor --fix brings them up to date, and so does the next command",
+        remedy="they are brought up to date; the next command does this too",
         is_fixable=True,
     )
 

@@ -59,7 +59,7 @@ class MirrorFollower:
     Any number of processes may have one; the one that holds the lock writes, and when it dies another
     takes over. `agents` are the declared agents, None for those known before; `started_at` is when the
     fleet was started, None for when it was before; `conversation` gives what was said in a session, None
-    where contexts are not kept; `find_lost` tells which running jobs have no live worker, None for none.
+    where contexts are not kept; `find_lost` returns which running jobs have no live worker, None for none.
     """
 
     def __init__(  # noqa: PLR0913 (a port each)
@@ -130,7 +130,7 @@ class MirrorFollower:
             return standing
 
     def rebuild(self) -> Standing:
-        """Delete the mirror and make it again, the logs somebody asked for included.
+        """Delete the mirror and make it again, including the logs that were requested.
 
         `RefusedError` while another process keeps it; errors of deleting are raised.
         """

@@ -71,7 +71,7 @@ class MirrorLayout:
 def slug(working_directory: str) -> str:
     """The directory's name below `projects/`: every character but ASCII letters and digits becomes `-`.
 
-    One that no file system could take is cut, and told from its like by eight digits of its hash.
+    One that no file system could take is cut, and made unique by eight digits of its hash.
     """
     name = OTHER.sub("-", working_directory)
     if len(name) <= LONGEST_SLUG:
@@ -92,7 +92,7 @@ def make_directory(path: Path) -> None:
 
 
 def derived_files(layout: MirrorLayout) -> Iterator[Path]:
-    """Every file of the mirror but the logs somebody asked for; journals and contexts are not among them."""
+    """Every file of the mirror but the logs that were requested; journals and contexts are not among them."""
     yield from (path for path in (layout.state, layout.memory) if path.exists())
     yield from (path for path in _in(layout.jobs, "*.yaml") if JOB_ID.fullmatch(path.stem))
     yield from _in(layout.sessions, "*.json")
@@ -102,7 +102,7 @@ def derived_files(layout: MirrorLayout) -> Iterator[Path]:
 
 
 def output_logs(layout: MirrorLayout) -> Iterator[str]:
-    """The jobs whose record somebody asked for as text."""
+    """The jobs whose record was requested as text."""
     for log in _in(layout.jobs, "*/output.log"):
         if JOB_ID.fullmatch(log.parent.name):
             yield log.parent.name

@@ -50,7 +50,7 @@ class LiveJob(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The event up to which its transcript is written."""
     runtime_session_id: str | None = None
     is_introduced: bool = False
-    """The runtime has said who it is, or that it is nobody."""
+    """The runtime has reported its session id, or that it has none."""
     model: str | None = None
     lost: LostImage | None = None
     worked_ms: dict[str, int] = {}

@@ -79,7 +79,7 @@ class MirrorLock:
         return self._handle is not None
 
     def acquire(self) -> bool:
-        """Take the lock if nobody has it; never waits."""
+        """Take the lock if it is free; never waits."""
         if self._handle is not None:
             return True
         try:

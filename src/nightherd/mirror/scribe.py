@@ -86,7 +86,7 @@ class FileWriter:
     def _look_at_state(self, memory: Memory, pending: Pending) -> None:
         """Whether `state.yaml` is the one written last; if not it is written again.
 
-        One that somebody edited beyond reading is kept aside first; edits are never obeyed.
+        A file that was edited and cannot be read is kept aside first; edits have no effect.
         """
         path = self._layout.state
         found = _stamp(path)
@@ -164,7 +164,7 @@ class FileWriter:
             said = self._conversation(session.image.id) if session.is_on_record else ()
             text = context_text(said)
         except NightherdError as error:
-            # What cannot be put together now never can: it is told, and holds nothing else up.
+            # What cannot be put together now never can: it is reported, and delays nothing else.
             self.notices.append(f"no context of {session.image.id}: {error.message}")
             return True
         path = str(self._layout.context(session.image.id))

@@ -134,7 +134,7 @@ def documents(root: Path) -> Iterator[Path]:
 
 
 def damaged(path: Path, message: str, *, is_known: bool) -> Finding:
-    """A file that nobody can use."""
+    """A file that cannot be used."""
     return Finding(
         check=NAME,
         level=Level.WARNING,

@@ -127,7 +127,7 @@ class ThreadArchive:
             if found.exists():
                 atomic_write_file(folder / name, found.read_bytes(), durable=True)
         lines = [*self._known(folder), *(msgspec.json.encode(row) for row in rows)]
-        # Put down twice by somebody who was killed in between, a bookmark is still there once.
+        # Written twice by a process that was killed in between, a bookmark is still there once.
         text = b"".join(line + b"\n" for line in dict.fromkeys(lines))
         atomic_write_file(folder / BOOKMARKS, text, durable=True)
         return folder

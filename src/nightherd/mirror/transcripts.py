@@ -103,7 +103,7 @@ def _mark(decoder: msgspec.json.Decoder[Mark], line: bytes) -> Mark:
     try:
         return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return Mark()  # somebody else's line: it stays, and says nothing about ours
+        return Mark()  # a line of another program: it stays, and says nothing about ours
 
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
@@ -129,7 +129,7 @@ class Transcripts:
         self._folders: dict[str, Path] = {}
 
     def begin(self) -> None:
-        """A round begins: directories are looked at again, somebody may have put a link in their place."""
+        """A round begins: directories are checked again; a link may have replaced one."""
         self._folders.clear()
 
     def follow(

@@ -204,7 +204,7 @@ class Why(StrEnum):
     STATUS = "status"
     """The lifecycle has no such step from where it stands."""
     CANCELLED = "cancelled"
-    """Somebody has cancelled the job: its journal has to say so before its row does."""
+    """The job was cancelled: its journal has to say so before its row does."""
     FENCED = "fenced"
     """A later epoch owns the job."""
     SESSION_BUSY = "session_busy"
@@ -239,7 +239,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...]
     job: Job | None = None
     texts: JobTexts | None = None
-    """The job's texts, where it was taken: whoever runs it needs them next."""
+    """The job's texts, where it was taken: the worker needs them next."""
     deleted: tuple[ScheduleOverride, ...] = ()
     """Rows that are gone now, without what they said. Only overrides are ever deleted."""
 

@@ -32,7 +32,7 @@ class SpawnResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def may_spawn(agent: Agent) -> bool:
-    """Whether the agent is offered children at all: somebody has to have said so."""
+    """Return whether the agent may start child jobs: the fleet file has to allow it."""
     named = (*(agent.tools or ()), *agent.allowed_tools)
     return TOOL in named or any(one.startswith(SPAWN) for one in agent.required_caps or ())
 

@@ -1,4 +1,4 @@
-"""Finding: what an examination of a state directory came across."""
+"""Finding: a result of the checks of a state directory and of the machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 
 from nightherd.model.agents.runtime import RuntimeCapabilities
 from nightherd.model.schedules.clock_jump import JUMP
+from nightherd.next_step import NextStep
 
 
 class Level(StrEnum):
@@ -18,13 +19,13 @@ class Level(StrEnum):
 
     OK = "ok"
     WARNING = "warning"
-    """It works, and will not for ever."""
+    """It works now, but needs attention."""
     PROBLEM = "problem"
     """Something is wrong now."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing found; `remedy` says what mends it, `is_fixable` whether `doctor --fix` does."""
+    """One thing found; `remedy` says in words what repairs it, `is_fixable` whether `doctor --fix` does."""
 
     check: str
     level: Level
@@ -32,6 +33,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     path: str | None = None
     job_id: str | None = None
     remedy: str | None = None
+    next_step: NextStep | None = None
+    """The step that the remedy ends with, or that is all of it."""
     row: tuple[str, str] | None = None
     """Table and key of the row it is about."""
     is_fixable: bool = False
@@ -161,7 +164,7 @@ def _cleanup_findings(facts: ClaudeFacts) -> Iterator[Finding]:
 def clock_findings(
     now: datetime, last_recorded: datetime | None, is_synchronised: bool | None
 ) -> Iterator[Finding]:
-    """Whether schedules can go by the clock. `is_synchronised` is None when nothing tells."""
+    """Whether schedules can go by the clock. `is_synchronised` is None when it is unknown."""
     # Another process may write while this one looks.
     if last_recorded is not None and last_recorded - now > JUMP:
         yield _finding(

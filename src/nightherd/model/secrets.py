@@ -291,7 +291,7 @@ def secrets_of_agents(
     named: Collection[str] = (),
     exists: Exists = _never,
 ) -> Secrets:
-    """The secrets of an environment, and those that MCP servers and hooks of `agents` are told."""
+    """The secrets of an environment, and those given to MCP servers and hooks of `agents`."""
     found: dict[str, str] = {}
     for agent in agents:
         for told in _told_by(agent):
@@ -300,7 +300,7 @@ def secrets_of_agents(
 
 
 def _told_by(agent: Agent) -> Iterator[Mapping[str, str]]:
-    """What the agent's servers and hooks are told, by name; addresses and arguments under the server's or hook's."""
+    """Return the values given to the agent's servers and hooks, by name; addresses and arguments under the server's or hook's."""
     for server in agent.mcp_servers:
         yield server.env
         yield server.headers

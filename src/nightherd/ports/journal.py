@@ -146,7 +146,7 @@ class Journals(Protocol):
     ) -> Iterator[Event]:
         """Every event after `after`, then each new one as it is written, until `wait` says stop.
 
-        The journal need not exist yet. Events come once each and in order, whoever writes them.
+        The journal need not exist yet. Events come once each and in order, whichever process writes them.
         """
 
     def follower(self, job_id: JobId, *, after: int = 0, load_blobs: bool = False) -> Tail:
@@ -186,7 +186,7 @@ class Journals(Protocol):
     def put_aside(self, job_id: JobId) -> None:
         """The job has no journal any more: what was in its place is kept under another name.
 
-        `RefusedError` when there is an event in it. Nobody may have it open.
+        `RefusedError` when there is an event in it. No process may have it open.
         """
 
 
@@ -210,7 +210,7 @@ class Transcripts(Protocol):
         """Return whether the runtime of that name keeps transcripts that can be read here."""
 
     def last_said(self, runtime_session_id: str, directory: str) -> str | None:
-        """The runtime's name of the last thing said there, whoever said it; None when that cannot be told. Cheap."""
+        """The runtime's name of the last thing said there, whoever said it; None when it is unknown. Cheap."""
 
     def said_since(
         self,

@@ -29,16 +29,16 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
 
 
 def no_history() -> Iterator[Event]:
-    """Nothing was said before."""
+    """Return no earlier events."""
     return iter(())
 
 
 async def nothing_at(point: TriggerPoint) -> None:
-    """Nobody wants to know where the run is."""
+    """Ignore where the run is."""
 
 
 async def no_children(call: SpawnCall) -> SpawnResult:
-    """Nobody else does anything."""
+    """Refuse to start child jobs."""
     return SpawnResult(success=False, error="no jobs can be made from here")
 
 
@@ -48,11 +48,11 @@ async def nobody_to_ask(call: ProposedCall) -> Verdict:
 
 
 def nobody_listens(event: Event) -> None:
-    """Nobody wants to hear more."""
+    """Ignore an event."""
 
 
 async def no_limit(microusd: int | None, tokens: int) -> Shortfall | None:
-    """As much as it likes."""
+    """Set no limit."""
     return None
 
 
@@ -67,7 +67,7 @@ class TextStream(Protocol):
 
 
 class NoTextStream:
-    """Nobody follows."""
+    """Ignore streamed text."""
 
     def begin(self) -> None:
         """Ignored."""
@@ -105,14 +105,14 @@ class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
     is_continued: bool = False
     """Whether an earlier run of this job has begun: the session may know the prompt already."""
     follow_up: str | None = None
-    """What the job was told when it was resumed, as long as no answer to it is on record."""
+    """The prompt that the job was resumed with, as long as no answer to it is recorded."""
     history: Callable[[], Iterator[Event]] = no_history
     """Everything said in the session so far, first to last: earlier jobs, earlier runs of this one, and what
     it is asked now (`prompt` or `follow_up`), which is on record before the run begins."""
     injected_servers: Sequence[InjectedMcpServerDef] = ()
-    """Tools that whoever started the job gives to this run alone."""
+    """Tools that the caller gives to this run alone."""
     at: Callable[[TriggerPoint], Awaitable[None]] = nothing_at
-    """Told where the run is, and done with it before the run goes on."""
+    """Called with where the run is; the run continues when it returns."""
     may_spend: Callable[[int | None, int], Awaitable[Shortfall | None]] = no_limit
     """Asked before a model is: the worst case in micro-dollars (None when the model's price is unknown) and
     tokens. None when the turn may begin, else why not and how much is left."""
@@ -121,7 +121,7 @@ class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
     prices: Prices = msgspec.field(default_factory=dict)
     """What models cost by the fleet file; it wins over published prices."""
     late: Callable[[Event], None] = nobody_listens
-    """Told, before the iteration is closed, what becomes known only when the run is stopped: what it had cost."""
+    """Called, before the iteration is closed, with what becomes known only when the run is stopped: its cost."""
     repeat: frozenset[str] = frozenset()
     """Calls of the last answer on record that were cut off with an earlier run and are to be made again, by id."""
     spend_left: int | None = None

@@ -104,7 +104,7 @@ class FleetReader(Protocol):
         """The agent's schedules that were ever planned, fired or switched, by name; all agents' without one."""
 
     def list_overrides(self) -> Sequence[ScheduleOverride]:
-        """What somebody set about schedules beside the fleet file, by key."""
+        """The overrides of schedules, by key."""
 
     def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
         """The limits of logins that stop jobs from starting at `at`, by id."""
@@ -128,7 +128,7 @@ class FleetReader(Protocol):
         """Suspended jobs whose time has come, the longest waiting first."""
 
     def jobs_to_cancel(self, worker: WorkerId) -> Sequence[JobId]:
-        """The worker's running jobs that somebody wants to end."""
+        """The worker's running jobs that were cancelled."""
 
 
 class SpendingReader(Protocol):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import signal
 import ssl
 import subprocess
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from nightherd.model.hooks import HttpRequest, ShellCommand
 from nightherd.model.units import format_duration
 from nightherd.model.webhooks import sign_standard
 from nightherd.ports import Clock, HookCall, HookResult
-from nightherd.runtimes.keeper.attendant import Ending, KilledBy
+from nightherd.runtimes.keeper.attendant import KilledBy, returncode_text
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.keeper.process import finish, kept_process
 from nightherd.runtimes.tools.output import BoundedOutput
@@ -220,14 +219,8 @@ async def run_command(command: ShellCommand, call: HookCall, keepers: Keepers) -
         raise FencedError("the hook was stopped because the worker's lease had run out")
     if ending.returncode == 0 and ending.killed_by is KilledBy.NONE:
         return HookResult(success=True, output=text)
-    return HookResult(success=False, output=text, error=_explain(ending))
-
-
-def _explain(ending: Ending) -> str:
-    code = ending.returncode
-    if ending.killed_by is KilledBy.KEEPER_GONE or code is None:
-        return "the process that guards the command died"
-    if code < 0:
-        known = {one.value: one.name for one in signal.Signals}
-        return f"ended by {known.get(-code, f'signal {-code}')}"
-    return f"exit code {code}"
+    if ending.killed_by is KilledBy.KEEPER_GONE or ending.returncode is None:
+        reason = "the process that guards the command died"
+    else:
+        reason = returncode_text(ending.returncode)
+    return HookResult(success=False, output=text, error=reason)

@@ -39,7 +39,7 @@ def differences(
 ) -> list[Difference]:
     """Rows of the database that the ledger does not give again, at most `limit`; none when all is well.
 
-    Compares as of one moment, whoever writes meanwhile. Needs as much free space as the database takes.
+    Compares a snapshot, also while other processes write. Needs as much free space as the database takes.
     """
     directory = StateDirectory(root=root)
     database = open_for_reading(directory.database)

@@ -21,6 +21,7 @@ from nightherd.model.change import (
 from nightherd.model.decide import decide
 from nightherd.model.jobs.changes import RecordRuntimeSession, StartExecution
 from nightherd.model.limits.spending import CountUsage
+from nightherd.next_step import Action, NextStep
 from nightherd.state.deciding_rows import DecidingRows, OnDamage, unnoticed
 from nightherd.state.row_images import encode_images
 from nightherd.state.table import Table
@@ -106,7 +107,8 @@ class StateTables:
                     f"change {line.change} has a row of {image.table!r} that no row can be: {error}",
                     operation="replay",
                     code="LEDGER_DAMAGED",
-                    hint="restore the ledger from a backup if you can; otherwise: nightherd doctor --verify",
+                    hint="restore the ledger from a backup if you can; otherwise verify the state directory",
+                    next_step=NextStep(Action.VERIFY_STATE),
                 ) from error
             if draft is None:
                 self._rows.kept.delete(table, row)

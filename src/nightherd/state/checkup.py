@@ -68,7 +68,7 @@ class Checkup:
                 message = f"{path} is a link to {path.readlink()}, which does not exist"
                 remedy = "restore its target (is a disk not mounted?), or remove the link"
             elif is_free:
-                message, remedy = f"{path} is missing", "it is made again"
+                message, remedy = f"{path} is missing", "it is created"
             else:
                 message, remedy = f"{path} is where a directory should be", "move it away"
             yield Finding(
@@ -224,7 +224,7 @@ def intruders(root: Path) -> Iterator[Finding]:
 
 
 async def put_aside(root: Path, clock: Clock, finding: Finding) -> None:
-    """Keep what was found under another name; what belongs there is made again by whoever needs it."""
+    """Keep what was found under another name; what belongs there is created when it is needed."""
     path = Path(finding.path or "")
     if not path.is_relative_to(root):
         raise RefusedError(f"{path} is not in the state directory")
@@ -250,7 +250,7 @@ def _kind(root: Path, entry: os.DirEntry[str]) -> str | None:
 
 
 def _away(path: Path) -> Iterator[Finding]:
-    """A link of somebody's own to a file that cannot be made again: what it names may only be away."""
+    """A user's link to a file that cannot be recreated: its target may only be unmounted."""
     if path.name.endswith((".jsonl", layout.DATABASE)) and not path.exists():
         yield Finding(
             check="files",

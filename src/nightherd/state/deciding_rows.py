@@ -28,11 +28,11 @@ RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 
 OnDamage = Callable[[str, str, Mapping[str, Value]], None]
-"""Told of a damaged row before it is replaced: its table, its key, and its values as they were found."""
+"""Called with a damaged row before it is replaced: its table, its key, and its values as they were found."""
 
 
 def unnoticed(table: str, key: str, found: Mapping[str, Value]) -> None:
-    """Tell nobody."""
+    """Ignore the row."""
 
 
 class DecidingRows(SqliteRows):

@@ -54,7 +54,7 @@ class StateDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def write_lock(self) -> Path:
-        """Held by whoever writes the database or the ledger."""
+        """Held by the process that writes the database or the ledger."""
         return self.root / layout.WRITE_LOCK
 
     @property

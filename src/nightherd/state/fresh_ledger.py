@@ -21,6 +21,7 @@ from nightherd.db.schema import Queries
 from nightherd.errors import RefusedError
 from nightherd.files.atomic import temp_path_for
 from nightherd.files.permission import keep_aside
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import Probe, no_probe
 from nightherd.state.directory import StateDirectory
 from nightherd.state.outbox import is_sound, outbox_span
@@ -58,12 +59,14 @@ def replace_ledger(
     if not is_sound(database) or last == 0:
         raise RefusedError(
             "the database cannot replace the ledger",
-            hint="restore the ledger from a backup, then nightherd doctor --rebuild",
+            hint="restore the ledger from a backup, then rebuild the database from it",
+            next_step=NextStep(Action.REBUILD_STATE),
         )
     if next(find_damaged(database), None) is not None:
         raise RefusedError(
             "the database has damaged rows and cannot replace the ledger",
-            hint="nightherd doctor names them; restore the ledger from a backup",
+            hint="restore the ledger from a backup; to see which rows are damaged, check the state directory",
+            next_step=NextStep(Action.CHECK_STATE),
         )
     old = ledger_files(directory.ledger)
     # Never an older month than the newest that was: readers take files in the order of their names.

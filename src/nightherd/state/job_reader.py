@@ -17,6 +17,7 @@ from nightherd.errors import StateError, StateFileError
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobQuery, JobTexts
 from nightherd.model.worker import Worker
+from nightherd.next_step import Action, NextStep
 from nightherd.state.layout import DATABASE, LEDGER
 from nightherd.state.ledger_end import last_recorded
 from nightherd.state.rows import SqliteRows
@@ -120,7 +121,7 @@ class SqliteJobReader:
     def _rows(self) -> SqliteRows | None:
         """The rows, once there are any: a database may appear after this reader was made."""
         if self._older is not None and self._older.data_version() != self._version:
-            self.close()  # somebody has written, and so brought it forward
+            self.close()  # another process has written, and so migrated it
         if self._found is None:
             # Before the database is: it commits first, so a sound one knows at least as much.
             recorded = self._recorded()
@@ -177,7 +178,8 @@ class SqliteJobReader:
                 f" or an old copy was restored{why}",
                 path=str(self._path),
                 code="BEHIND_LEDGER",
-                hint="nightherd doctor --fix restores them from the ledger",
+                hint="restore them from the ledger",
+                next_step=NextStep(Action.REPAIR_STATE),
             ) from cause
 
     def _last_change(self, database: Database) -> int:
@@ -188,12 +190,12 @@ class SqliteJobReader:
         return last_recorded(self._path.with_name(LEDGER))
 
     def _refuse_lost(self) -> None:
-        """A ledger without a database is not an empty state: somebody deleted the database."""
+        """A ledger without a database is not an empty state: the database was deleted."""
         ledger = self._path.with_name(LEDGER)
         if any(path.stat().st_size for path in ledger.glob("*.jsonl")):
             raise StateFileError(
                 f"{self._path} is gone, and the ledger beside it has its rows",
                 path=str(self._path),
                 code="DATABASE_GONE",
-                hint="nightherd doctor --rebuild",
+                next_step=NextStep(Action.REBUILD_STATE),
             )

@@ -40,7 +40,7 @@ class KeptRows:
         self._numbers: dict[type, int] = {}
 
     def begin(self) -> None:
-        """Inside a transaction that has just begun: forget what somebody else may have changed."""
+        """Inside a transaction that has just begun: forget what another process may have changed."""
         version = self._database.data_version()
         if version != self._version:
             self._rows.clear()

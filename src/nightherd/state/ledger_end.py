@@ -13,7 +13,7 @@ CHANGE = re.compile(rb'\{"v":\d+,"change":(\d+),')
 
 
 def last_recorded(ledger: Path) -> int:
-    """Return the number of the last whole line; 0 when there is none, or it cannot be told."""
+    """Return the number of the last whole line; 0 when there is none, or it is unknown."""
     try:
         names = sorted(filter(LEDGER_FILE.fullmatch, os.listdir(ledger)), reverse=True)  # noqa: PTH208 (every reader asks)
         for name in names:

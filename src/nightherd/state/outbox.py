@@ -38,7 +38,7 @@ def is_sound(database: Database) -> bool:
 
 
 Look = tuple[str, int, int, int]
-"""Name, inode, size and time of the ledger's newest file: whoever appends makes one of them another."""
+"""Name, inode, size and time of the ledger's newest file: every append changes one of them."""
 
 
 class LedgerFeed:
@@ -54,7 +54,7 @@ class LedgerFeed:
         look = _look_at(self._directory)
         seen, last = self._seen
         if look is not None and look == seen and after >= last:
-            return  # those who follow ask all day long, and mostly nobody has written since
+            return  # followers ask often, and mostly nothing was written since
         last = after
         for line in read_lines(self._directory, RawLine, after=after):
             last = line.change
@@ -74,7 +74,7 @@ def _look_at(directory: Path) -> Look | None:
         newest = max(filter(FILE_NAME.fullmatch, os.listdir(directory)), default=None)  # noqa: PTH208
         found = (directory / newest).stat() if newest is not None else None
     except OSError:
-        return None  # whoever reads says what is wrong
+        return None  # the reader reports what is wrong
     if newest is None or found is None:
         return None
     return newest, found.st_ino, found.st_size, found.st_mtime_ns

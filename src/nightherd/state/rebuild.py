@@ -15,6 +15,7 @@ from nightherd.db.schema import Queries
 from nightherd.errors import RefusedError, StateError, StateFileError
 from nightherd.files.permission import keep_aside
 from nightherd.model.worker import Worker
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import Probe, no_probe
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.fresh_ledger import replace_ledger
@@ -57,7 +58,7 @@ def rebuild_database(
             if on_lost is None:
                 _finish_ledger(directory)
             elif _has_sound_database(directory):
-                raise RefusedError("the database is sound", hint="nightherd doctor --fix")
+                raise RefusedError("the database is sound", next_step=NextStep(Action.REPAIR_STATE))
             replay(directory.ledger, rebuilt, at=at, on_change=on_change, on_lost=on_lost)
         except StateFileError as error:
             raise _with_way_out(directory, error) from error
@@ -108,14 +109,19 @@ def _with_way_out(directory: StateDirectory, error: StateFileError) -> StateFile
     """A damaged ledger, with what to do about it."""
     if error.code not in LEDGER_CODES:
         return error
-    hint = (
-        "nightherd doctor --fix: the database is sound, and a new ledger is started from it"
-        if _has_sound_database(directory)
-        else "restore the file from a backup; if you cannot, nightherd doctor --salvage rebuilds without"
-        " what cannot be read"
+    hint = "restore the file from a backup; if you cannot, rebuild without what cannot be read"
+    step = NextStep(Action.SALVAGE_STATE)
+    if _has_sound_database(directory):
+        hint = "the database is sound: start a new ledger from it"
+        step = NextStep(Action.REPAIR_STATE)
+    return StateFileError(
+        error.message,
+        path=error.path,
+        operation=error.operation,
+        code=error.code,
+        hint=hint,
+        next_step=step,
     )
-    path, operation = error.path, error.operation
-    return StateFileError(error.message, path=path, operation=operation, code=error.code, hint=hint)
 
 
 def _finish_ledger(directory: StateDirectory) -> None:
@@ -142,14 +148,14 @@ def _feed(database: Database, ledger: Ledger) -> None:
         if not is_sound(database):
             return  # what it says it knows cannot be relied on; the file is kept
     except StateError:
-        return  # too damaged to tell
+        return  # too damaged to know
     if waiting and waiting[0].change == recorded + 1:
         ledger.append(waiting)
     elif last > recorded:
         raise RefusedError(
             f"the database knows changes up to {last}, the ledger only up to {recorded}:"
             " they would be lost",
-            hint="nightherd doctor --fix",
+            next_step=NextStep(Action.REPAIR_STATE),
         )
 
 

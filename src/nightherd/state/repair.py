@@ -1,4 +1,4 @@
-"""Mending: what a checkup found, put right. Nothing is thrown away but temporary files."""
+"""Repair: fixes what a checkup found. Only temporary files are deleted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Repair:
             raise state_file_error(error, path, "chmod") from error
 
     async def temp_file(self, finding: Finding) -> None:
-        """Delete a temporary file, or a copy of the database that nobody uses."""
+        """Delete a temporary file, or a copy of the database that is not in use."""
         path = self._named(finding)
         try:
             if path.is_dir():
@@ -80,7 +80,7 @@ class Repair:
             restore_row(self._directory.root, *finding.row, at=self._clock.now())
 
     def _delete_copy(self, path: Path) -> None:
-        """Whoever makes such a copy holds the lock."""
+        """The process that makes such a copy holds the lock."""
         lock = WriteLock(self._directory.write_lock, notice=lambda text: None)
         with closing(lock), lock:
             path.unlink(missing_ok=True)

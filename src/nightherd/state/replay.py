@@ -18,7 +18,7 @@ from nightherd.state.carry_out import StateTables
 from nightherd.state.table import time_text
 
 OnChange = Callable[[int], None]
-"""Told the number of each change that is replayed."""
+"""Called with the number of each change that is replayed."""
 
 
 def replay(

@@ -17,6 +17,7 @@ from nightherd.db.schema import Queries, known_schema, schema_number
 from nightherd.errors import RefusedError, StateError
 from nightherd.files.append import append_jsonl
 from nightherd.model.doctor import Finding, Level
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import Clock
 from nightherd.state.directory import StateDirectory
 from nightherd.state.layout import DAMAGED_ROWS
@@ -91,7 +92,9 @@ def restore_row(root: Path, name: str, key: str, *, at: datetime) -> None:
     ):
         image = last_image(database, name, table.key, key)
         if image is None:
-            raise RefusedError(f"the ledger does not have {name} {key}", hint="nightherd doctor")
+            raise RefusedError(
+                f"the ledger does not have {name} {key}", next_step=NextStep(Action.CHECK_STATE)
+            )
         query = f"SELECT * FROM {name} WHERE {table.key} = ?1"
         for stored in database.raw(query, table.columns, (key,)):
             keep_row(root, name, table.columns, [decoded(value) for value in stored], at)
@@ -163,6 +166,7 @@ def _finding(directory: StateDirectory, row: DamagedRow, *, is_known: bool) -> F
         job_id=row.key if name in ("jobs", "job_texts") else None,
         remedy="the row is written again as the ledger has it"
         if is_known
-        else "nightherd doctor --rebuild rebuilds the database from the ledger",
+        else "rebuild the database from the ledger",
+        next_step=None if is_known else NextStep(Action.REBUILD_STATE),
         is_fixable=is_known,
     )

@@ -10,6 +10,7 @@ import msgspec
 from nightherd.db.connection import INVALID_TEXT, Database, Value, Values
 from nightherd.db.schema import Queries
 from nightherd.errors import StateFileError
+from nightherd.next_step import Action, NextStep
 from nightherd.state.row_images import last_image
 from nightherd.state.table import JOB_TABLES, UNREADABLE, Table
 
@@ -64,7 +65,7 @@ class SqliteRows:
                 path=str(self._database.path),
                 operation="read",
                 code="ROW_DAMAGED",
-                hint="nightherd doctor --verify",
+                next_step=NextStep(Action.VERIFY_STATE),
             )
         return found[0] if found else None
 

@@ -12,6 +12,7 @@ from nightherd.db.ledger_check import check_lines
 from nightherd.db.schema import Queries, known_schema, schema_number
 from nightherd.errors import StateError
 from nightherd.model.doctor import Finding, Level
+from nightherd.next_step import Action, Advice, NextStep
 from nightherd.ports import no_probe
 from nightherd.state.agreement import Difference, differences
 from nightherd.state.directory import StateDirectory
@@ -20,7 +21,7 @@ from nightherd.state.replay import OnChange
 
 BROKEN = frozenset(("NOTADB", "CORRUPT", "EIO"))
 """What only a new database helps against."""
-AGAIN = "nightherd doctor --rebuild rebuilds it from the ledger"
+REBUILD = Advice("rebuild it from the ledger", NextStep(Action.REBUILD_STATE))
 LEDGER_CODES = frozenset(("LEDGER_DAMAGED", "LEDGER_GAP"))
 
 
@@ -47,7 +48,7 @@ class Soundness:
     def database(self) -> Iterator[Finding]:
         """A database that is gone, cannot be opened, or is damaged where it is looked at quickly."""
         if self._is_gone():
-            yield self._unusable("database", "it is gone, and the ledger has its rows", AGAIN)
+            yield self._unusable("database", "it is gone, and the ledger has its rows", REBUILD)
             return
         yield from self._pages("database", "quick_check")
 
@@ -125,7 +126,10 @@ class Soundness:
                 level=Level.PROBLEM,
                 message=_told(difference),
                 path=str(self._directory.database),
-                remedy="the row is written again as the ledger has it" if is_fixable else AGAIN,
+                remedy="the row is written again as the ledger has it"
+                if is_fixable
+                else REBUILD.words,
+                next_step=None if is_fixable else REBUILD.step,
                 row=(difference.table, difference.key),
                 is_fixable=is_fixable,
             )
@@ -158,15 +162,15 @@ class Soundness:
         try:
             found = schema_number(database, Queries())
             if found > known_schema():
-                told = f"written by a newer nightherd (schema {found})"
-                yield self._unusable(check, told, "upgrade nightherd")
+                message = f"written by a newer nightherd (schema {found})"
+                yield self._unusable(check, message, Advice("upgrade nightherd"))
                 return
             for (said,) in database.execute(f"PRAGMA {pragma}(10)"):
                 if said != "ok":
-                    yield self._unusable(check, _first_of(str(said)), AGAIN)
+                    yield self._unusable(check, _first_of(str(said)), REBUILD)
             for table, row, parent, _ in database.execute("PRAGMA foreign_key_check"):
-                told = f"row {row!s} of {table!s} refers to a missing row of {parent!s}"
-                yield self._unusable(check, told, AGAIN)
+                message = f"row {row!s} of {table!s} refers to a missing row of {parent!s}"
+                yield self._unusable(check, message, REBUILD)
         except StateError as error:
             yield self._refused(check, error)
         finally:
@@ -180,16 +184,17 @@ class Soundness:
             return self._refused(check, error)
 
     def _refused(self, check: str, error: StateError) -> Finding:
-        remedy = AGAIN if error.code in BROKEN else error.hint
-        return self._unusable(check, error.message, remedy)
+        advice = REBUILD if error.code in BROKEN else Advice(error.hint, error.next_step)
+        return self._unusable(check, error.message, advice)
 
-    def _unusable(self, check: str, message: str, remedy: str | None) -> Finding:
+    def _unusable(self, check: str, message: str, advice: Advice) -> Finding:
         return Finding(
             check=check,
             level=Level.PROBLEM,
             message=f"the database is not usable: {message}",
             path=str(self._directory.database),
-            remedy=remedy,
+            remedy=advice.words,
+            next_step=advice.step,
         )
 
     def _damaged_ledger(self, check: str, error: StateError) -> Finding:
@@ -203,6 +208,7 @@ class Soundness:
             " which still has every row, and what is left of it is kept aside"
             if is_damaged
             else error.hint,
+            next_step=None if is_damaged else error.next_step,
             is_fixable=is_damaged,
         )
 

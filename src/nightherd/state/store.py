@@ -116,7 +116,7 @@ def open_commit(
         return time_text(clock.now())
 
     def keep_damaged(table: str, key: str, found: Mapping[str, Value]) -> None:
-        """Keep a damaged row aside that is replaced by what the ledger has, and tell of it."""
+        """Keep a damaged row aside that is replaced by what the ledger has, and report it."""
         keep_row(state_dir, table, tuple(found), tuple(found.values()), clock.now())
         notice(
             f"{table} {key} was damaged in the database and is restored from the ledger;"

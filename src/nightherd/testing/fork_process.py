@@ -1,4 +1,4 @@
-"""The fork server's own process: forks trials, and tells what became of them. `fork_server` is the way to it.
+"""The fork server's own process: forks trials and reports their results. `fork_server` is the way to it.
 
 One thread, no state of any trial in it, and nothing it does waits for any one of them. Each line of standard
 input is a request; its answer is a line of standard output, in whatever order they become known.
@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 """Puts a line on record that a kill cannot take back."""
 
 Target = Callable[[Any, Say], None]
-"""What a trial runs: its order, and how it tells."""
+"""What a trial runs: its order, and how it reports."""
 
 
 class _Server:
@@ -75,7 +75,7 @@ class _Server:
             return
         try:
             answer = self._begin(request) if "begin" in request else _load(request["load"])
-        except Exception:  # noqa: BLE001 - the test that named it is told
+        except Exception:  # noqa: BLE001 - reported to the test that named it
             answer = {"failed": traceback.format_exc()}
         _answer({"number": number, **answer})
 
@@ -89,7 +89,7 @@ class _Server:
         return {"pids": pids}
 
     def _look(self) -> None:
-        """Find out what became of the trials, and tell whoever waits for one of them."""
+        """Find out what became of the trials, and notify the tests that wait for them."""
         for pid, known in self._statuses.items():
             if known is not None and known != STOPPED:
                 continue

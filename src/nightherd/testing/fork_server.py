@@ -170,7 +170,7 @@ class ForkServer:
             self._begun = {}
 
     def _ask(self, request: dict[str, object], patience_s: float | None = None) -> dict[str, Any]:
-        """The answer to this request; answers to earlier ones that nobody waited for are passed over."""
+        """The answer to this request; skips answers to earlier requests."""
         patience_s = self._patience_s if patience_s is None else patience_s
         self._number += 1
         line = json.dumps({**request, "number": self._number}).encode() + b"\n"

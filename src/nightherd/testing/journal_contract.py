@@ -244,7 +244,7 @@ def check_what_could_not_be_read_back_is_refused(journals: Journals) -> None:
 
 
 def check_following_shows_each_event_once_and_in_order(journals: Journals) -> None:
-    """From before the journal exists, across executions, until told to stop."""
+    """From before the journal exists, across executions, until stopped."""
     steps: list[Callable[[], object]] = [
         lambda: None,
         lambda: begin(journals, epoch=1).append(say("one")),
@@ -322,7 +322,7 @@ def check_an_undisturbed_journal_has_nothing_to_report(journals: Journals) -> No
 
 
 def check_a_journal_with_events_is_not_put_aside(journals: Journals) -> None:
-    """Only what nobody can read is taken out of its place."""
+    """Only what cannot be read is moved aside."""
     journal = begin(journals)
     assert not journals.examine(JOB).is_garbage
     journals.put_aside(OTHER_JOB)

@@ -1,7 +1,7 @@
 """A Messages API on the loopback interface that answers by script and remembers what it was asked.
 
 For tests, and for trying fleets out without a key: point `ANTHROPIC_BASE_URL` at `url`. It listens on
-127.0.0.1 only and calls nobody. Requests are answered in the order of the script, whoever sends them; the
+127.0.0.1 only and calls no other host. Requests are answered in the order of the script, whichever client sends them; the
 last answer is given again and again.
 """
 

@@ -72,7 +72,7 @@ class UsageLimitHit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refuse(msgspec.Struct, frozen=True, kw_only=True):
-    """The API answers with an error. The client is told not to try again unless `may_retry`."""
+    """The API answers with an error. The client must not retry unless `may_retry`."""
 
     status: int
     message: str = "refused by the script"

@@ -260,7 +260,7 @@ async def check_slot_is_skipped_where_a_person_is_waited_for_in_its_session(
     held = f"session {submit(1).session.id} is held by {job_id(1)}, which is suspended (limit)"
     assert slot.outcome is SlotOutcome.SKIPPED
     assert (slot.reason or "").startswith(held)
-    assert f"nightherd jobs resume {job_id(1)}" in (slot.reason or "")
+    assert f"resume {job_id(1)}" in (slot.reason or "")
     assert other.outcome is SlotOutcome.JOB, "one with a session of its own waits for nobody"
 
 

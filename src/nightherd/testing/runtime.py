@@ -18,7 +18,7 @@ ANSWER: tuple[Event, ...] = (
 
 
 class PlayedRuntime:
-    """Yields `events`, then raises `error` or waits for ever when told to. `before_each` may look around."""
+    """Yields `events`, then raises `error`, or waits until it is cancelled if it is endless. `before_each` may look around."""
 
     def __init__(
         self,

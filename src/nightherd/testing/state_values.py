@@ -78,7 +78,7 @@ def settle(
     totals: Totals = GRAZED,
     answer: str | None = "Grazed.",
 ) -> SettleExecution:
-    """Settle job `number`, successfully unless told otherwise."""
+    """Settle job `number`, successfully unless `outcome` says otherwise."""
     return SettleExecution(
         job_id=job_id(number),
         epoch=epoch,

@@ -20,6 +20,7 @@ from nightherd.model.jobs.outcome import Tally
 from nightherd.model.journal.event import Event
 from nightherd.model.journal.live_text import cut_off_event, unrecorded_texts
 from nightherd.model.units import to_usd
+from nightherd.model.usage import Usage
 from nightherd.ports import Journals, StateReader
 from nightherd.views.jobs import get_job, timestamp
 
@@ -27,6 +28,8 @@ JobT = TypeVar("JobT", bound=Job)
 
 RECENT = 64
 """How many lines at a journal's end are looked at for its last checkpoint: far more than a turn has."""
+USED = Usage.__struct_fields__
+"""Fields that rows of jobs and of checkpoints have as well."""
 UNSETTLED = frozenset({JobStatus.PENDING, JobStatus.RUNNING})
 """A job in one of these may have more on record than its row says."""
 
@@ -65,7 +68,7 @@ def taken_away(reader: StateReader, journals: Journals, job_id: JobId) -> TakenA
 
 
 def latest_bookmark(reader: StateReader, journals: Journals, job_id: JobId) -> Checkpoint | None:
-    """The job's last checkpoint, as far as its rows and the end of its journal tell."""
+    """The job's last checkpoint, as far as its rows and the end of its journal show."""
     rows = reader.list_checkpoints(job_id)
     found = bookmarks(rows, journals.last(job_id, RECENT)) if rows else []
     return found[-1] if found else None
@@ -87,13 +90,7 @@ def with_checkpoint_totals(job: JobT, last: Checkpoint | None) -> JobT:
     return replace(
         job,
         turns=max(job.turns, last.turn),
-        input_tokens=max(job.input_tokens, last.input_tokens),
-        output_tokens=max(job.output_tokens, last.output_tokens),
-        cache_creation_input_tokens=max(
-            job.cache_creation_input_tokens, last.cache_creation_input_tokens
-        ),
-        cache_read_input_tokens=max(job.cache_read_input_tokens, last.cache_read_input_tokens),
-        cost_microusd=max(job.cost_microusd, last.cost_microusd),
+        **{name: max(getattr(job, name), getattr(last, name)) for name in USED},
     )
 
 
@@ -149,11 +146,7 @@ def caught_up(place: Checkpoint, events: Iterable[Event]) -> Checkpoint:
         place,
         seq=seq,
         turn=tally.turns,
-        input_tokens=tally.usage.input_tokens,
-        output_tokens=tally.usage.output_tokens,
-        cache_creation_input_tokens=tally.usage.cache_creation_input_tokens,
-        cache_read_input_tokens=tally.usage.cache_read_input_tokens,
-        cost_microusd=tally.usage.cost_microusd,
+        **msgspec.structs.asdict(tally.usage),
         duration_ms=duration_ms,
     )
 
@@ -207,11 +200,7 @@ def present(reader: StateReader, job: Job, now: datetime) -> Checkpoint:
         created_at=now,
         turn=job.turns,
         suspend_reason=job.suspend_reason.value if is_waiting and job.suspend_reason else None,
-        input_tokens=job.input_tokens,
-        output_tokens=job.output_tokens,
-        cache_creation_input_tokens=job.cache_creation_input_tokens,
-        cache_read_input_tokens=job.cache_read_input_tokens,
-        cost_microusd=job.cost_microusd,
+        **{name: getattr(job, name) for name in USED},
         duration_ms=sum(one.duration_ms or 0 for one in executions),
         header=header,
     )

@@ -24,7 +24,7 @@ from nightherd.next_step import Action, NextStep
 from nightherd.ports import Journals, StateReader
 
 DEEPEST = 1_000
-"""Forks of forks; beyond this somebody's rows go round in a circle."""
+"""Forks of forks; beyond this the rows form a cycle."""
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):

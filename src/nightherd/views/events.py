@@ -43,24 +43,6 @@ def read_events(journals: Journals, job_id: JobId, *, last: int | None = None) -
     return iter(journals.last(job_id, last)) if last is not None else journals.read(job_id)
 
 
-def follow_events(
-    journals: Journals,
-    reader: JobReader,
-    job_id: JobId,
-    *,
-    last: int | None,
-    wait: Wait,
-    on_wait: Callable[[Job], None] = lambda job: None,
-) -> Iterator[Event]:
-    """The job's events as they are written, across restarts of its worker, until the job has ended.
-
-    Begins with the last so many (all when None). Nothing is missed and nothing is given twice. `on_wait` is
-    called with the job's row before each wait for more.
-    """
-    followed = follow_output(journals, reader, job_id, last=last, wait=wait, on_wait=on_wait)
-    return (one for one in followed if not isinstance(one, TextDelta))
-
-
 def follow_output(
     journals: Journals,
     reader: JobReader,
@@ -70,9 +52,11 @@ def follow_output(
     wait: Wait,
     on_wait: Callable[[Job], None] = lambda job: None,
 ) -> Iterator[Event | TextDelta]:
-    """Return the job's events as `follow_events` does, and between them the text of answers as it comes in.
+    """The job's events as they are written, across restarts of its worker, until the job has ended.
 
-    A piece whose answer is among the events that were given is left out.
+    Begins with the last so many (all when None). Nothing is missed and nothing is given twice. Between the events
+    comes the text of answers as it streams in; a piece whose answer was given is left out. `on_wait` is called
+    with the job's row before each wait for more.
     """
     seen = answered = 0
     for event in journals.last(job_id, last) if last is not None else ():

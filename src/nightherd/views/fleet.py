@@ -13,9 +13,8 @@ from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.limits.spending import day_of
 from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
 from nightherd.model.units import MicroUsd, to_usd
-from nightherd.views.jobs import every_job, timestamp
+from nightherd.views.jobs import every_job, observe_jobs, timestamp
 from nightherd.views.limits import current_limits, limits_of_agents, login_limit_row
-from nightherd.views.observed import observe_jobs
 from nightherd.views.schedules import Held, held_schedules
 
 if TYPE_CHECKING:

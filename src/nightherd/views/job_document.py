@@ -1,8 +1,8 @@
-"""How a job came out, for whoever asked for it."""
+"""The result of a job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,18 +20,20 @@ from nightherd.model.journal.system import Denied, HookRan, Payload, SystemSubty
 from nightherd.model.limits.login import LoginLimit, text_of
 from nightherd.model.sessions.session import Session
 from nightherd.model.units import MicroUsd, to_usd
-from nightherd.model.worker import Worker
+from nightherd.next_step import SpellStep
 from nightherd.ports import FleetReader, Journals, StateReader
 from nightherd.views.jobs import (
+    IsAtWork,
     error_of,
     get_job,
     job_row,
     lost_row,
+    observe_job,
+    observe_jobs,
     seconds_of,
     timestamp,
     usage_of,
 )
-from nightherd.views.observed import observe_job, observe_jobs
 
 TROUBLES = (SystemSubtype.DENIED, SystemSubtype.HOOK)
 """The events that troubles are read from."""
@@ -80,9 +82,13 @@ def troubles_in(events: Iterable[Event]) -> Troubles:
 
 
 def result_document(
-    job: ObservedJob, texts: JobTexts | None, troubles: Troubles = NO_TROUBLES
+    job: ObservedJob,
+    texts: JobTexts | None,
+    troubles: Troubles = NO_TROUBLES,
+    *,
+    spell: SpellStep | None = None,
 ) -> dict[str, Any]:
-    """What `run --json` ends with."""
+    """Return what `run --json` ends with; `spell` writes the step of the hint."""
     worked = job.worked
     return {
         "job_id": job.id,
@@ -101,7 +107,7 @@ def result_document(
         "usage": usage_of(job),
         "cost_usd": to_usd(job.cost_microusd),
         "error": error_of(job),
-        "error_details": details_document(job),
+        "error_details": details_document(job, spell),
         **troubles_document(troubles),
     }
 
@@ -116,18 +122,18 @@ def troubles_document(troubles: Troubles) -> dict[str, Any]:
     }
 
 
-def details_document(job: Job) -> dict[str, Any] | None:
+def details_document(job: Job, spell: SpellStep | None = None) -> dict[str, Any] | None:
     """Why the job did not succeed, in the words programs go by; None when it did."""
-    found = details_of(job)
-    if found is None:
+    details = details_of(job, spell=spell)
+    if details is None:
         return None
     return {
-        "message": found.message,
-        "type": found.type.value,
-        "code": found.code,
-        "recoverable": found.recoverable,
-        "messages_received": found.messages_received,
-        "hint": found.hint,
+        "message": details.message,
+        "type": details.type.value,
+        "code": details.code,
+        "recoverable": details.recoverable,
+        "messages_received": details.messages_received,
+        "hint": details.hint,
     }
 
 
@@ -175,9 +181,6 @@ def failed_hook_row(failed: FailedHook) -> dict[str, Any]:
         "event": failed.hook.event,
         "error": failed.hook.error,
     }
-
-
-IsAtWork = Callable[[Worker], bool]
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,7 +247,7 @@ def job_document(view: JobView, now: datetime) -> dict[str, Any]:
 
 
 def waited(view: JobView, now: datetime) -> timedelta | None:
-    """How long it has only waited since it first started: for somebody, or for its next execution."""
+    """Return how long the job has waited since it first started: for a person, or for its next execution."""
     job = view.job
     if job.started_at is None or job.worked is None:
         return None

@@ -28,15 +28,21 @@ from nightherd.model.sessions.order import needs_person
 from nightherd.model.sessions.session import SessionMode
 from nightherd.model.text import ShowTime, time_text
 from nightherd.model.units import format_duration, rough_duration
-from nightherd.views.jobs import every_job, lost_job_row, timestamp
+from nightherd.next_step import SpellStep
+from nightherd.views.jobs import (
+    IsAtWork,
+    every_job,
+    first_lost,
+    lost_job_row,
+    observe_jobs,
+    timestamp,
+)
 from nightherd.views.limits import limits_of_agents
-from nightherd.views.observed import first_lost, observe_jobs
 
 if TYPE_CHECKING:
     from nightherd.model.jobs.job import Job
     from nightherd.model.limits.login import LoginLimit
     from nightherd.ports import StateReader
-    from nightherd.views.observed import IsAtWork
 
 
 PAGE = 200
@@ -155,7 +161,7 @@ def make_view(
 
 
 def _status(state: ScheduleState, *, is_enabled: bool) -> ScheduleStatus:
-    """Where it stands by what is declared now, which nobody may have put on record yet."""
+    """Where it stands by what is declared now, which may not be recorded yet."""
     if not is_enabled or state.is_paused:
         return ScheduleStatus.DISABLED
     return ScheduleStatus.IDLE if state.status is ScheduleStatus.DISABLED else state.status
@@ -202,7 +208,7 @@ def schedule_row(view: ScheduleView) -> dict[str, Any]:
 
 
 def override_row(override: ScheduleOverride | None) -> dict[str, Any] | None:
-    """What somebody set about a schedule."""
+    """The override of a schedule."""
     if override is None:
         return None
     return {
@@ -239,16 +245,16 @@ def why_last(slots: Sequence[Slot], show_time: ShowTime = time_text) -> str:
     return f"{due} was skipped{when}: {slot.reason}"
 
 
-def _overlap(view: ScheduleView, show_time: ShowTime) -> list[str]:
+def _overlap(view: ScheduleView, show_time: ShowTime, spell: SpellStep | None) -> list[str]:
     """What keeps a slot that is due from becoming a job."""
     most = view.schedule.max_overlap
     if view.held_by:
         becomes = "waits" if view.schedule.catch_up is CatchUp.ALL else "is skipped"
         return [
-            *(f"it is blocked: {open_text(job, show_time)}" for job in view.held_by),
+            *(f"it is blocked: {open_text(job, show_time, spell)}" for job in view.held_by),
             f"until then every slot {becomes} ({_limit_text(view)})",
         ]
-    lost = [] if view.lost_job is None else [lost_text(view.lost_job)]
+    lost = [] if view.lost_job is None else [lost_text(view.lost_job, spell)]
     if view.state.status is not ScheduleStatus.RUNNING and not lost:
         return []
     have = "has" if most == 1 else "have"
@@ -273,7 +279,13 @@ def _limit_text(view: ScheduleView) -> str:
     return "jobs of one session run one after the other"
 
 
-def why_next(view: ScheduleView, *, is_kept: bool, show_time: ShowTime = time_text) -> list[str]:
+def why_next(
+    view: ScheduleView,
+    *,
+    is_kept: bool,
+    show_time: ShowTime = time_text,
+    spell: SpellStep | None = None,
+) -> list[str]:
     """What decides the next firing, the reason that counts first; `is_kept` while something fires slots."""
     said, state = view.override, view.state
     who = "" if said is None else f" by {said.updated_by} at {show_time(said.updated_at)}"
@@ -300,7 +312,7 @@ def why_next(view: ScheduleView, *, is_kept: bool, show_time: ShowTime = time_te
         spread = jitter if view.schedule.jitter else ""
         reasons.append(f"so it fires at {show_time(view.next_run_at)}{spread}")
         reasons += _rate_limit(view, show_time)
-        reasons += _overlap(view, show_time)
+        reasons += _overlap(view, show_time, spell)
     if not is_kept:
         reasons.append("no daemon is running, so schedules do not fire")
     return reasons

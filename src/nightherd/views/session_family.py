@@ -24,7 +24,7 @@ from nightherd.views.conversation import (
 from nightherd.views.sessions import session_row, up_to_now
 
 if TYPE_CHECKING:
-    from nightherd.views.observed import IsAtWork
+    from nightherd.views.jobs import IsAtWork
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True):

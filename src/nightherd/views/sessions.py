@@ -1,6 +1,6 @@
 """Sessions as every surface shows them: found by reference, listed in pages, described as plain data.
 
-What is shown is true now: a session that waits beyond its time is expired whether or not somebody has noted
+What is shown is true now: a session that waits beyond its time is expired whether or not that has been recorded
 that, and one in which a job runs has as many messages as have been said.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from heapq import merge
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -39,11 +39,7 @@ from nightherd.views.conversation import (
     find_session_id,
     segments_of,
 )
-from nightherd.views.jobs import LAST, lost_job_row, timestamp
-from nightherd.views.observed import first_lost, observe_jobs
-
-if TYPE_CHECKING:
-    from nightherd.views.observed import IsAtWork
+from nightherd.views.jobs import LAST, IsAtWork, first_lost, lost_job_row, observe_jobs, timestamp
 
 PAGE = 200
 RECENT = 64
@@ -90,7 +86,7 @@ def get_session(reader: StateReader, session_id: SessionId) -> Session:
 
 
 def latest_of_agent(reader: StateReader, agent: str) -> Session:
-    """The session that the agent used last, of the newest so many; forks that nobody used do not count."""
+    """The session that the agent used last, of the newest so many; unused forks do not count."""
     newest = reader.list_sessions(SessionQuery(agent=agent, limit=PAGE))
     used = [one for one in newest if one.job_count or one.parent_session_id is None]
     if not used:

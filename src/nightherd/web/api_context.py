@@ -1,4 +1,4 @@
-"""Site: what the API stands on, bound once by whoever serves it."""
+"""What the API needs, made once by the server."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
 
 def _untold(trouble: str) -> None:
-    """Nobody listens."""
+    """Ignore a notice."""
 
 
 def _nothing() -> None:
-    """Nobody works here."""
+    """Do nothing: there is no worker in this process."""
 
 
 def _nobody(now: datetime) -> None:
@@ -49,13 +49,13 @@ class ApiContext:
     rescue: Callable[[], Awaitable[object]]
     counters: Counters = field(default_factory=Counters)
     tell: Callable[[str], None] = _untold
-    """Told what an operator should hear of."""
+    """Called with notices for the operator."""
     daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody
     """The process that serves, as `status` shows it."""
     directory: str = ""
     """The identity of the state directory."""
     wake: Callable[[], None] = _nothing
-    """Called when something was asked for that somebody here may do at once."""
+    """Called when a worker in this process may have something to do at once."""
 
     @property
     def context(self) -> WorkerContext:

@@ -15,7 +15,7 @@ from nightherd.views.schedules import list_views, schedule_row, view_of
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import JOB, answers, document, list_of, object_with
 from nightherd.web.jobs import IfHeld, Key, job_answer
-from nightherd.web.person import FromSender, Sender, perform_for
+from nightherd.web.operations import FromSender, Sender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, NewRule, Word
 from nightherd.wiring.machine import is_at_work
 

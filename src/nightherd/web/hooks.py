@@ -94,7 +94,7 @@ async def list_deliveries(site: OnSite, name: str) -> Response:
 def _log_refused(
     endpoint: Endpoint, request: Request, error: Exception, site: ApiContext, now: datetime
 ) -> None:
-    """Write a delivery that was not taken in to the operator's log: its sender may not tell anybody."""
+    """Write a delivery that was not taken in to the operator's log: its sender may not report it."""
     message = error.message if isinstance(error, NightherdError) else type(error).__name__
     data = {
         "webhook": endpoint.name,
@@ -116,7 +116,7 @@ def _log_refused(
 
 
 def tell_without_secret(site: ApiContext) -> None:
-    """Tell the operator of endpoints that let nobody in."""
+    """Warn the operator of endpoints that accept no delivery."""
     for endpoint in site.fleet().webhooks.endpoints.values():
         if not site.secrets_of(endpoint.secret_env):
             site.tell(_without_secret(endpoint))

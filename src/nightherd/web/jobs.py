@@ -29,24 +29,23 @@ from nightherd.ports import StateReader
 from nightherd.views.checkpoints import latest_known, with_checkpoint_totals
 from nightherd.views.events import event_document
 from nightherd.views.job_document import job_document, show_job
-from nightherd.views.jobs import find_job_id, get_job, job_row, list_page
+from nightherd.views.jobs import find_job_id, get_job, job_row, list_page, observe_job, observe_jobs
 from nightherd.views.limits import limit_row, limits_of_job
-from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.sessions import find_session
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import (
     EVENT,
     JOB,
     NEXT,
+    EventStream,
     answers,
     document,
     list_of,
     object_with,
     refusals,
 )
-from nightherd.web.person import FromSender, perform_for
+from nightherd.web.operations import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, NewJob, Resumption
-from nightherd.web.stream import EventStream
 from nightherd.wiring.machine import is_at_work
 
 MOST = 1_000

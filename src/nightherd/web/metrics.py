@@ -23,7 +23,7 @@ router = APIRouter(tags=["operation"])
 
 @router.get("/healthz", responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}, 503: {"description": "State cannot be read"}})  # fmt: skip
 async def health(site: OnSite) -> dict[str, str]:
-    """That the server answers, and that state can be read. Needs no token, and tells nothing else."""
+    """That the server answers, and that state can be read. Needs no token, and reveals nothing else."""
     await site.ask(lambda reader: reader.live_workers())
     return {"status": "ok"}
 

@@ -1,24 +1,110 @@
-"""`/v1/operations`: requests of commands on this machine, as they are; served on the socket only (`guard.py`)."""
+"""`/v1/operations`, and requests carried out for their sender: one that gives agents more is refused for an agent."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Annotated, overload
+
 import msgspec
-from fastapi import APIRouter, Request, Response
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Request, Response
 
 from nightherd.engine.operations.inbox import Answered
 from nightherd.engine.operations.new_job import Submitted
-from nightherd.engine.operations.requests import decode_request
-from nightherd.web.api_context import OnSite
+from nightherd.engine.operations.perform import gives_more, perform
+from nightherd.engine.operations.requests import (
+    Answer,
+    Cancel,
+    Resume,
+    ResumeSession,
+    Retry,
+    RunSchedule,
+    Submit,
+    decode_request,
+)
+from nightherd.engine.operations.requests import Request as Operation
+from nightherd.errors import RefusedError
+from nightherd.model.jobs.job import Job
+from nightherd.web.api_context import ApiContext, OnSite, context_of
 from nightherd.web.documents import JSON
-from nightherd.web.person import FromSender, perform_for
 from nightherd.web.socket_file import OPERATIONS
+from nightherd.wiring.machine import find_agent_above
+
+PEER = "nightherd.peer"
+"""In the scope of a request: what finds the pid of its sender, where that is known."""
+
 
 router = APIRouter(include_in_schema=False)
 
 
+class Sender:
+    """Who sent a request."""
+
+    def __init__(self, find_pid: Callable[[], int | None], directory: str) -> None:
+        self._find_pid = find_pid
+        self._directory = directory
+
+    async def refuse_agents(self, what: str) -> None:
+        """`RefusedError` when an agent of this fleet sent it: only a person may give agents more."""
+        execution = await to_thread.run_sync(self._agent_above)
+        if execution is not None:
+            raise RefusedError(
+                f"{what} gives agents more permissions, and an agent sent the request (execution {execution})",
+                hint="send the request from your own shell",
+            )
+
+    def _agent_above(self) -> str | None:
+        pid = self._find_pid()
+        return None if pid is None else find_agent_above(pid, self._directory)
+
+
+def sender_of(request: Request) -> Sender:
+    """The sender of the request."""
+    return Sender(request.scope.get(PEER, lambda: None), context_of(request).directory)
+
+
+@overload
+async def perform_for(site: ApiContext, sender: Sender, request: Submit) -> Submitted: ...
+
+
+@overload
+async def perform_for(
+    site: ApiContext,
+    sender: Sender,
+    request: Retry | Resume | ResumeSession | RunSchedule | Cancel,
+) -> Job: ...
+
+
+@overload
+async def perform_for(site: ApiContext, sender: Sender, request: Answer) -> Answered: ...
+
+
+@overload
+async def perform_for(
+    site: ApiContext, sender: Sender, request: Operation
+) -> Submitted | Job | Answered | None: ...
+
+
+async def perform_for(
+    site: ApiContext, sender: Sender, request: Operation
+) -> Submitted | Job | Answered | None:
+    """Carry out a request for its sender, and wake the worker and the schedules that may act on it at once."""
+    context = site.context
+    more = gives_more(request, context.agents)
+    if more is not None:
+        await sender.refuse_agents(more)
+    result = await perform(request, context, rescue=site.rescue)
+    site.wake()
+    return result
+
+
+FromSender = Annotated[Sender, Depends(sender_of)]
+"""What an endpoint asks for that carries out a request."""
+
+
 @router.post(OPERATIONS)
 async def perform_request(site: OnSite, sender: FromSender, request: Request) -> Response:
-    """Carry out a request; answered, with the id of its job, once nothing can lose it."""
+    """Carry out a request of a command on this machine, served on the socket only (`guard.py`); answered, with the id of its job, once nothing can lose it."""
     result = await perform_for(site, sender, decode_request(await request.body()))
     job = result.job if isinstance(result, Submitted | Answered) else result
     data = {"job_id": None if job is None else job.id}

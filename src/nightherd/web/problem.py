@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from nightherd.errors import ConfigInvalidError, NightherdError, StateFileError, code_of
-from nightherd.next_step import Action, NextStep
+from nightherd.next_step import Action, Advice, NextStep, plain_step
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -34,10 +34,14 @@ REQUESTS = {
     Action.LIST_JOBS: "GET /v1/jobs",
     Action.LIST_SCHEDULES: "GET /v1/schedules",
     Action.LIST_SESSIONS: "GET /v1/sessions",
+    Action.RAISE_JOB_LIMIT: 'POST /v1/jobs/{job}/resume with "limits": {{"{limit}": "{maximum}"}}',
+    Action.RESUME_JOB: "POST /v1/jobs/{job}/resume",
     Action.RESUME_JOB_WITH_PROMPT: 'POST /v1/jobs/{job}/resume with a "prompt"',
     Action.RESUME_SESSION_AS: 'POST /v1/sessions/{session}/resume with an "agent"',
     Action.RESUME_SESSION_WITH_PROMPT: 'POST /v1/sessions/{session}/resume with a "prompt"',
+    Action.RETRY_JOB: "POST /v1/jobs/{job}/retry",
     Action.RUN: "POST /v1/jobs",
+    Action.RUN_IN_BRANCH: 'POST /v1/jobs with "branch": true',
     Action.RUN_IN_CHANNEL: 'POST /v1/jobs with a "channel"',
     Action.RUN_IN_SESSION: 'POST /v1/jobs with "resume"',
     Action.RUN_WITH_PROMPT: 'POST /v1/jobs with a "prompt"',
@@ -58,6 +62,7 @@ PROBLEM_SCHEMA: dict[str, Any] = {
         "code": {"type": "string"},
         "hint": {"type": ["string", "null"]},
         "next": {"type": ["object", "null"]},
+        "alternatives": {"type": "array", "items": {"type": "object"}},
         "problems": {"type": "array", "items": {"type": "object"}},
     },
 }
@@ -105,28 +110,42 @@ def problem_of(error: NightherdError) -> Response:
         more["problems"] = [
             {"message": one.message, "path": one.path, "hint": one.hint} for one in error.problems
         ]
+    more["next"] = None if error.next_step is None else _step_document(error.next_step)
+    if error.alternatives:
+        more["alternatives"] = [_step_document(step) for step in error.alternatives]
+    return problem(status_of(error), code_of(error), error.message, hint=_hint_of(error), **more)
+
+
+def _hint_of(error: NightherdError) -> str | None:
+    """Return what a client can do about an error: its hint, its requests, or both."""
     step = error.next_step
-    more["next"] = None if step is None else {k: v for k, v in step._asdict().items() if v}
-    return problem(
-        status_of(error),
-        code_of(error),
-        error.message,
-        hint=error.hint or request_for(step),
-        **more,
+    if step is not None and (error.hint is None or step.action in REQUESTS):
+        first = Advice(error.hint, step).text(request_for)
+    else:
+        first = error.hint
+    others = [request_for(step) for step in error.alternatives]
+    return "; or: ".join(filter(None, [first, *others])) or None
+
+
+def _step_document(step: NextStep) -> dict[str, str]:
+    return {name: value for name, value in step._asdict().items() if value}
+
+
+def request_for(step: NextStep) -> str:
+    """Return the request that takes a step; plain words for a step that the API does not have."""
+    pattern = REQUESTS.get(step.action)
+    if pattern is None:
+        return plain_step(step)
+    return pattern.format(
+        job=step.job or "{job}",
+        session=step.session or "{session}",
+        limit=step.limit or "{limit}",
+        maximum=step.maximum or "{maximum}",
     )
 
 
-def request_for(step: NextStep | None) -> str | None:
-    """Return the request that takes a step; None for a step that the API does not have."""
-    pattern = None if step is None else REQUESTS.get(step.action)
-    if step is None or pattern is None:
-        return None
-    job, session = step.job or "{job}", step.session or "{session}"
-    return pattern.format(job=job, session=session)
-
-
 def status_of(error: NightherdError) -> int:
-    """What is answered to it: a disk that is full, or fails, is no mistake of whoever asks again later."""
+    """Return the status of an error: a full or failing disk is not the client's error, and may pass."""
     if isinstance(error, StateFileError) and error.code is not None:
         return DISKS.get(error.code, type(error).http_status)
     return type(error).http_status

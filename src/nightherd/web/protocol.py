@@ -12,7 +12,7 @@ from email.utils import formatdate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from nightherd.web.person import PEER
+from nightherd.web.operations import PEER
 from nightherd.wiring.machine import peer_pid
 
 HEAD_PATIENCE_S = 10.0
@@ -41,20 +41,20 @@ class PatientProtocol(H11Protocol):
     _held_up: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Somebody is there."""
+        """Register a connection."""
         super().connection_made(transport)
         self.app = _with_peer(self.app, transport)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is there any more."""
+        """Forget a closed connection."""
         self._stop_waiting()
         self._go_on()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """More of a request."""
-        # Said when it is asked for: nobody has to keep the time while nobody asks.
+        # Said when it is asked for: no timer runs without requests.
         date = (b"date", formatdate(usegmt=True).encode())
         self.server_state.default_headers = [date, *self.config.encoded_headers]
         super().data_received(data)

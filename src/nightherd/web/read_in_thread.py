@@ -23,7 +23,7 @@ class ReadInThread:
         self._idle: list[StateReader] = []
 
     async def __call__(self, question: Callable[[StateReader], AnswerT]) -> AnswerT:
-        """The answer of `question`, which is called in a thread and given a reader nobody else uses."""
+        """The answer of `question`, which is called in a thread with a reader of its own."""
         return await to_thread.run_sync(self._ask, question, limiter=self._limiter)
 
     def close(self) -> None:

@@ -80,7 +80,7 @@ class SessionResumption(Body):
 
 
 class Word(Body):
-    """Somebody's word about a schedule."""
+    """An override of a schedule."""
 
     by: Line | None = Field(None, description="Name of the person who makes the change.")
 

@@ -1,4 +1,4 @@
-"""The server: the API on its unix socket, and on ports where the fleet file asks for them.
+"""The server: every path of the API (`/v1/openapi.json`), on its unix socket and on the ports of the fleet file.
 
 The socket is its owner's alone. A port needs a token; one that other machines can reach needs one that
 somebody chose. The port of webhooks takes nothing but webhooks.
@@ -15,12 +15,15 @@ from pathlib import Path
 import anyio
 import uvicorn
 from anyio.abc import TaskStatus
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from nightherd.errors import ConfigError, RefusedError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import RandomText
 from nightherd.model.webhooks import LOOPBACK, is_loopback
+from nightherd.web import fleet as fleet_paths
+from nightherd.web import hooks, jobs, metrics, operations, problem, sessions
 from nightherd.web.api_context import ApiContext
 from nightherd.web.guard import LARGEST_HEAD, Door, Guard
 from nightherd.web.protocol import PatientProtocol
@@ -34,6 +37,29 @@ CLOSING_S = 2
 KEEP_ALIVE_S = 15
 MOST_CONNECTIONS = 2_000
 
+OPENAPI = "/v1/openapi.json"
+DESCRIPTION = (
+    "A fleet of agents over HTTP. Answers are the documents that the command line prints with --json; "
+    "errors are problems (RFC 9457)."
+)
+
+
+def make_app(site: ApiContext) -> FastAPI:
+    """The API on `site`. Who may come in is decided by the door that it is served behind."""
+    app = FastAPI(
+        title="nightherd",
+        version=site.context.version,
+        description=DESCRIPTION,
+        openapi_url=OPENAPI,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.site = site
+    problem.install(app)
+    for room in (fleet_paths, jobs, sessions, hooks, metrics, operations):
+        app.include_router(room.router)
+    return app
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
@@ -45,7 +71,7 @@ class Port:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the process it is part of, says when it is ready, and sleeps while nobody asks."""
+    """Leaves signals to the process it is part of, says when it is ready, and sleeps without requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -106,7 +132,7 @@ async def serve(
     *,
     task_status: TaskStatus[list[int]] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled. Started, it tells the ports it really listens on.
+    """Serve until cancelled. Once started, it passes on the ports it really listens on.
 
     `RefusedError` when the socket or a port is taken. When it returns, nothing listens any more.
     """
@@ -141,7 +167,7 @@ async def serve(
 
 
 async def _run(server: _Server, listener: socket.socket) -> None:
-    # Not cancelled half-way: it is told to end, and ends what it is answering within its own limit.
+    # Not cancelled half-way: it is asked to end, and finishes its responses within its own limit.
     with anyio.CancelScope(shield=True):
         await server.serve(sockets=[listener])
 
@@ -187,7 +213,7 @@ def _bind(port: Port) -> socket.socket:
 def _token(
     fleet: Fleet, environ: Mapping[str, str], state_dir: Path, random_text: RandomText
 ) -> str:
-    """The token to show: the one somebody chose, else, for this machine alone, one that is made."""
+    """The token to show: the configured one, else, for this machine alone, one that is made."""
     name = fleet.web.token_env
     chosen = {**fleet.environment, **environ}.get(name, "").strip()
     is_open = not is_loopback(fleet.web.host)

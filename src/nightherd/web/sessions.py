@@ -18,7 +18,7 @@ from nightherd.views.sessions import (
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import JOB, NEXT, SESSION, answers, document, list_of
 from nightherd.web.jobs import IfHeld, Key, job_answer
-from nightherd.web.person import FromSender, perform_for
+from nightherd.web.operations import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, SessionResumption
 from nightherd.wiring.machine import is_at_work
 

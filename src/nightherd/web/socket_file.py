@@ -1,4 +1,4 @@
-"""The unix socket: a file that only its owner can use, replaced when whoever made it is gone."""
+"""The unix socket: a file that only its owner can use, replaced when the process that made it is gone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def address_of(path: Path) -> Iterator[str]:
 
 
 def connect(path: Path, timeout_s: float | None = None) -> socket.socket:
-    """A connection to whoever listens at `path`; `OSError` when nobody does."""
+    """Connect to the process that listens at `path`; `OSError` when none does."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.settimeout(timeout_s)
     try:
@@ -46,9 +46,9 @@ def connect(path: Path, timeout_s: float | None = None) -> socket.socket:
 
 
 def listen(path: Path) -> socket.socket:
-    """A socket that listens at `path`, mode 0600. `RefusedError` when somebody else does.
+    """A socket that listens at `path`, mode 0600. `RefusedError` when another process does.
 
-    It gets its name only once it listens and nobody but its owner can use it.
+    It gets its name only once it listens and only its owner can use it.
     """
     _refuse_taken(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -95,7 +95,7 @@ def _refuse_taken(path: Path) -> None:
     try:
         connect(path, 1.0).close()
     except OSError:
-        return  # left behind by somebody who is gone
+        return  # left behind by a process that is gone
     raise RefusedError(
         f"another process already listens at {path}", next_step=NextStep(Action.SHOW_STATUS)
     )

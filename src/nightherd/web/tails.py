@@ -21,8 +21,7 @@ from nightherd.model.journal.event import Event, SystemEvent
 from nightherd.model.journal.live_text import TextDelta, is_about_answer
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import Clock, Journals, StateReader, Tail, TextTail
-from nightherd.views.jobs import lost_row
-from nightherd.views.observed import observe_job
+from nightherd.views.jobs import lost_row, observe_job
 from nightherd.web.read_in_thread import ReadInThread
 from nightherd.wiring.machine import is_at_work
 
@@ -95,7 +94,7 @@ def joined(frames: Sequence[Frame]) -> Frame:
 
 
 class JobTail:
-    """The newest events of one job, as long as somebody follows it."""
+    """The newest events of one job, as long as it is followed."""
 
     def __init__(self, tail: Tail, text: TextTail, floor: int) -> None:
         self.floor = floor
@@ -258,7 +257,7 @@ class Tails:
     async def _behind(self, tail: JobTail, job_id: JobId, seen: int) -> Frame | None:
         events = await self.read(job_id, seen, BLOCK)
         if not events:
-            # Nothing between here and what is in memory: damaged lines, which nobody can read.
+            # Nothing between here and what is in memory: damaged lines, which cannot be read.
             return tail.after(seen)
         return joined([frame_of(event) for event in events])
 
@@ -269,7 +268,7 @@ class Tails:
         tail = self._tails.get(job_id)
         if tail is None:
             newest = await to_thread.run_sync(self._journals.last, job_id, 1, limiter=self._limiter)
-            tail = self._tails.get(job_id)  # somebody may have been quicker
+            tail = self._tails.get(job_id)  # another request may have been quicker
             if tail is None:
                 tail = self._begin(job_id, newest[-1].seq if newest else 0)
         tail.followers += 1
@@ -290,7 +289,7 @@ class Tails:
             del self._tails[job_id]
 
     async def _watch(self, job_id: JobId, tail: JobTail) -> None:
-        """Look at the journal until nobody follows any more, or nothing more can come."""
+        """Read the journal until it is no longer followed, or nothing more can come."""
         wait, looks, last = SHORTEST_WAIT_S, 0, anyio.current_time()
         try:
             # The row may have said before the first look that it is over.
@@ -328,7 +327,7 @@ class Tails:
             tail.close()
 
     async def _look_at_row(self, job_id: JobId, tail: JobTail) -> bool:
-        """Whether the job is over; its followers are told when it has lost its worker."""
+        """Whether the job is over; its followers are notified when it has lost its worker."""
         job = await self._ask(lambda reader: self._observed(reader, job_id))
         if job is None or job.is_terminal:
             return True

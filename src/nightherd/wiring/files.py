@@ -102,8 +102,7 @@ def _find_lost(state_dir: Path, job_ids: Sequence[str]) -> Mapping[str, LostImag
     """Those of the jobs that run by their rows and have no live worker."""
     from nightherd.host.process import is_at_work
     from nightherd.mirror.memory import LostImage
-    from nightherd.views.jobs import utc_text
-    from nightherd.views.observed import observe_jobs
+    from nightherd.views.jobs import observe_jobs, utc_text
 
     reader = open_job_list(state_dir)
     try:

@@ -39,14 +39,14 @@ def find_agent_above(pid: int, directory: str) -> str | None:
 
 
 def is_lingering(user: str) -> bool | None:
-    """Return whether the user's services run while nobody is logged in; None where nothing tells."""
+    """Return whether the user's services run while the user is not logged in; None where that is unknown."""
     from nightherd.host import machine
 
     return machine.is_lingering(user)
 
 
 def peer_pid(connection: Connected) -> int | None:
-    """Return the pid of the other end of a connection; None when it cannot be told."""
+    """Return the pid of the other end of a connection; None when it is unknown."""
     from nightherd.host import machine
 
     return machine.peer_pid(connection)

@@ -1,4 +1,4 @@
-"""What examines, mends, rebuilds and takes over records."""
+"""Examine, repair, rebuild and import records."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def open_turn_import(
 
 
 def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> list[Check]:
-    """Everything a doctor looks at in `state_dir`, in the order in which mending makes sense."""
+    """Everything a doctor looks at in `state_dir`, in the order of repair."""
     from nightherd.engine.doctor.doctor import record_checks
     from nightherd.files.paths import directory_identity
     from nightherd.journal.blob_check import BlobCheck
@@ -200,7 +200,7 @@ def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> l
 
 
 def noted_damage(state_dir: Path) -> NotedDamage:
-    """What somebody has taken note of that nothing can mend."""
+    """Return the damage that was acknowledged."""
     from nightherd.state.repair import NotedDamage
 
     return NotedDamage(state_dir)

@@ -245,9 +245,8 @@ def test_run_that_fails_says_what_to_do_about_it_everywhere(cli: Cli, fleet: Pat
     job = cli("jobs", "show", "@last", "--json").data["id"]
     programs = cli("run", "limited", "--json")
 
-    assert people.err.endswith(
-        f"  try: later: nightherd jobs retry {job}; fewer at once: max_concurrent\n"
-    )
-    assert "try       later: nightherd jobs retry" in cli("jobs", "show", job).out
-    assert programs.data["error_details"]["hint"].startswith("later: nightherd jobs retry ")
+    words = "set max_concurrent to run fewer jobs at once, or retry the job later"
+    assert people.err.endswith(f"  try: {words}: nightherd jobs retry {job}\n")
+    assert f"try       {words}: nightherd jobs retry" in cli("jobs", "show", job).out
+    assert programs.data["error_details"]["hint"].startswith(f"{words}: nightherd jobs retry ")
     assert "try:" not in cli("run", "failing").err

@@ -13,8 +13,19 @@ from hypothesis import strategies as st
 
 from nightherd.cli.jobs.event_text import event_text
 from nightherd.cli.screen.progress import Spinner
-from nightherd.cli.screen.render import ColorChoice, Screen, Style, status_cell, table, wants_color
-from nightherd.cli.screen.text import length, local_text, neutralise, one_line, relative
+from nightherd.cli.screen.render import (
+    ColorChoice,
+    Screen,
+    Style,
+    length,
+    local_text,
+    neutralise,
+    one_line,
+    relative,
+    status_cell,
+    table,
+    wants_color,
+)
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.jobs.job import Job, JobStatus, TriggerType
 from nightherd.model.journal.event import AssistantEvent, describe

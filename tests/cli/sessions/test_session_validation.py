@@ -15,7 +15,7 @@ from nightherd.model.journal.recollection import rebuilt_rows, recollect
 from nightherd.model.journal.system import Complete, Init, Warned
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.views.job_document import result_document
-from nightherd.views.observed import own_job
+from nightherd.views.jobs import own_job
 
 AGENT = """\
 agents:

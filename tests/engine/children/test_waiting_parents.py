@@ -23,6 +23,7 @@ from nightherd.model.journal.event import ToolResultEvent
 from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.usage import Totals
+from nightherd.next_step import Action, NextStep
 
 TWO_TURNS: list[Step] = [Say("one"), Spend(used(1)), Say("two"), Spend(used(1))]
 
@@ -61,7 +62,7 @@ def test_a_job_that_waits_for_a_child_says_so_and_not_what_the_child_has_met(
     assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.LIMIT)
     assert job.error_code == CHILD_WAITS
     assert child.id in (job.error or "")
-    assert "--raise" not in (advice_on(job) or "")
+    assert advice_on(job).step == NextStep(Action.SHOW_JOB, agent=job.agent, job=job.id)
 
 
 def test_a_job_goes_on_by_itself_once_the_child_it_waits_for_is_done(tmp_path: Path) -> None:
@@ -85,7 +86,9 @@ def test_a_job_whose_child_waits_for_it_now_waits_at_its_own_limit(tmp_path: Pat
     assert bench.job(job.id).status is JobStatus.PENDING, "what it waits for is something else now"
     waiting = bench.execute(job.id)
     assert (waiting.status, waiting.error_code) == (JobStatus.SUSPENDED, "turns_exceeded")
-    assert "--raise turns=" in (advice_on(waiting) or "")
+    step = advice_on(waiting).step
+    assert step is not None
+    assert (step.action, step.limit) == (Action.RAISE_JOB_LIMIT, "turns")
     assert resume(bench, waiting, turns=9).status is JobStatus.COMPLETED
 
 

@@ -79,7 +79,7 @@ def test_person_reads_one_line_per_check_and_what_would_help(used: Ward) -> None
     found = used.cli("doctor")
     assert found.code == 1
     assert "✗ problem directories" in found.out
-    assert "      --fix: it is made again" in found.out
+    assert "      --fix: it is created" in found.out
     assert "✔ ok database" in found.out
 
     mended = used.cli("doctor", "--fix")

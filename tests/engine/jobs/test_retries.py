@@ -37,6 +37,7 @@ from nightherd.model.journal.system import (
     Warned,
 )
 from nightherd.model.usage import Usage
+from nightherd.next_step import Action
 from nightherd.ports import RuntimeRequest
 from nightherd.testing.determinism import START, FakeClock
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
@@ -141,7 +142,9 @@ def test_outage_that_lasts_longer_than_max_wait_leaves_the_job_to_a_person() -> 
     assert bench.clock.now() - begun == timedelta(hours=24)
     assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.ERROR)
     assert job.error == f"No route ({len(runtime.asked)} tries in 1d)"
-    assert f"nightherd jobs resume {job.id}" in (advice_on(job) or "")
+    step = advice_on(job).step
+    assert step is not None
+    assert (step.action, step.job) == (Action.RESUME_JOB, job.id)
 
     anyio.run(bench.store.apply, [ResumeJob(job_id=job.id, at=bench.clock.now())])
     resumed = bench.execute(job.id)
@@ -168,7 +171,9 @@ def test_refused_login_suspends_for_a_person_after_one_retry(code: str) -> None:
 
     assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.ERROR)
     assert (job.resumes_at, job.error_code, len(runtime.asked)) == (None, code, 2)
-    assert f"nightherd jobs resume {job.id}" in (advice_on(job) or "")
+    step = advice_on(job).step
+    assert step is not None
+    assert (step.action, step.job) == (Action.RESUME_JOB, job.id)
 
 
 def test_usage_limit_suspends_until_it_resets_however_far_away() -> None:

@@ -120,7 +120,7 @@ def test_a_timeout_of_the_session_is_named_as_that() -> None:
 
     assert job.exit_reason is ExitReason.TIMEOUT
     assert job.error == "the job ran longer than its session.timeout of 30ms"
-    assert (advice_on(job) or "").startswith("raise session.timeout, then: ")
+    assert advice_on(job).words == "raise session.timeout, then resume the job"
 
 
 def test_rows_made_from_a_journal_leave_out_the_time_between_executions() -> None:

@@ -23,6 +23,7 @@ from nightherd.model.jobs.options import JobOptions
 from nightherd.model.journal.event import ToolResultEvent
 from nightherd.model.limits.limits import NO_LIMITS, LimitName, Limits, OnLimit
 from nightherd.model.units import MicroUsd
+from nightherd.next_step import Action, NextStep
 
 THIRTY = Limits(spend=MicroUsd(30 * CENT))
 LONG: list[Step] = [step for n in range(3) for step in (Say(f"part {n}"), Spend(used(10)))]
@@ -92,7 +93,7 @@ def test_a_job_whose_limit_is_met_below_it_waits_at_its_own_limit(
     (middle,) = children(bench, job)
     (last,) = children(bench, middle)
     assert (job.suspend_reason, job.error_code) == (SuspendReason.LIMIT, "spend_exceeded")
-    assert advice_on(job) == f"nightherd jobs resume {job.id} --raise spend=0.60"
+    assert advice_on(job).text() == f"resume {job.id} and raise spend to 0.60"
     kept: Any = bench.reader.list_checkpoints(job.id)[-1].header["suspension"]
     assert (kept["code"], kept["current_max"]) == ("spend_exceeded", 0.3)
     assert kept["current_value"] == 0.3
@@ -100,7 +101,7 @@ def test_a_job_whose_limit_is_met_below_it_waits_at_its_own_limit(
     assert (middle.suspend_reason, middle.error_code) == (SuspendReason.BUDGET, CHILD_WAITS)
     assert (last.suspend_reason, last.error_code) == (SuspendReason.BUDGET, "spend_exceeded")
     assert job.id in (last.error or ""), "whose limit it is"
-    assert advice_on(last) == f"nightherd jobs show {middle.id}"
+    assert advice_on(last).step == NextStep(Action.SHOW_JOB, job=middle.id)
 
     done = resume(bench, job, spend=100 * CENT)
 

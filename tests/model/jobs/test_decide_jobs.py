@@ -235,6 +235,21 @@ class JobsMachine(RuleBasedStateMachine):
             assert kept is not None
             assert kept.summary == text
 
+    def apply_leaving(
+        self, wish: LoseExecution | SuspendExecution, before: Job | None, total: Totals
+    ) -> Job | None:
+        """Apply it; the job if that counted. One that was to be cancelled is, and is not returned."""
+        answer = self.apply_owned(wish, wish.job_id, wish.epoch)
+        if not isinstance(answer, Applied):
+            return None
+        self.recorded[wish.job_id] = total
+        assert before is not None
+        assert answer.job is not None
+        if before.cancel_requested_at is None:
+            return answer.job
+        assert answer.job.status is JobStatus.CANCELLED
+        return None
+
     @precondition(lambda self: self.has(JobStatus.RUNNING))
     @rule(which=likely, any_job=jobs, epoch_off=stale, spent=totals)
     def lose(self, which: int, any_job: JobId, epoch_off: int, spent: Totals) -> None:
@@ -253,17 +268,11 @@ class JobsMachine(RuleBasedStateMachine):
             own=spent,
         )
 
-        answer = self.apply_owned(wish, id, epoch)
+        job = self.apply_leaving(wish, before, total)
 
-        if isinstance(answer, Applied):
-            self.recorded[id] = total
-            assert before is not None
-            assert answer.job is not None
-            if before.cancel_requested_at is not None:
-                assert answer.job.status is JobStatus.CANCELLED
-                return
+        if job is not None and before is not None:
             is_last = before.restart_count == MAX_RESTARTS
-            assert answer.job.status is (JobStatus.FAILED if is_last else JobStatus.PENDING)
+            assert job.status is (JobStatus.FAILED if is_last else JobStatus.PENDING)
 
     @precondition(lambda self: self.has(JobStatus.RUNNING))
     @rule(
@@ -298,18 +307,12 @@ class JobsMachine(RuleBasedStateMachine):
             own=spent,
         )
 
-        answer = self.apply_owned(wish, id, epoch)
+        job = self.apply_leaving(wish, before, total)
 
-        if isinstance(answer, Applied):
-            self.recorded[id] = total
-            assert before is not None
-            assert answer.job is not None
-            if before.cancel_requested_at is not None:
-                assert answer.job.status is JobStatus.CANCELLED
-                return
-            assert answer.job.status is JobStatus.SUSPENDED
-            assert (answer.job.suspend_reason, answer.job.not_before) == (reason, until)
-            home = self.rows.get(Session, answer.job.session_id or "")
+        if job is not None:
+            assert job.status is JobStatus.SUSPENDED
+            assert (job.suspend_reason, job.not_before) == (reason, until)
+            home = self.rows.get(Session, job.session_id or "")
             assert home is not None
             assert home.status is SessionStatus.PAUSED
 

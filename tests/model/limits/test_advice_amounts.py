@@ -9,6 +9,7 @@ import pytest
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason, TriggerType
+from nightherd.next_step import Action, Advice, NextStep
 
 JOB = JobId("job-2026-11-15-aaaaaa")
 
@@ -38,19 +39,22 @@ def waiting(code: str, error: str) -> Job:
         ("turns_exceeded", "turns: 3, of the job's limit of 3", "turns=6"),
         ("tokens_exceeded", "tokens: 12,345, of the job's limit of 10,000", "tokens=24690"),
         ("duration_exceeded", "duration: 1m30s, of the job's limit of 1m", "duration=3m"),
-        ("turns_exceeded", "", "turns=MAXIMUM"),
+        ("turns_exceeded", "", "turns"),
     ],
 )
 def test_the_maximum_is_twice_what_was_met(code: str, error: str, raised: str) -> None:
-    assert advice_on(waiting(code, error)) == f"nightherd jobs resume {JOB} --raise {raised}"
+    limit, _, maximum = raised.partition("=")
+    step = NextStep(Action.RAISE_JOB_LIMIT, job=JOB, limit=limit, maximum=maximum or None)
+    assert advice_on(waiting(code, error)) == Advice(step=step)
 
 
 def test_a_missing_key_is_advised_by_its_own_name() -> None:
-    said = advice_on(waiting("missing_api_key", "no key: OPENAI_API_KEY is not set"))
+    advice = advice_on(waiting("missing_api_key", "no key: OPENAI_API_KEY is not set"))
 
-    assert said is not None
-    assert said.startswith("export OPENAI_API_KEY, or set it in .env beside the fleet file, then: ")
-    assert f"nightherd jobs resume {JOB}" in said
+    assert advice.words == (
+        "export OPENAI_API_KEY, or set it in .env beside the fleet file, then resume the job"
+    )
+    assert advice.step is not None
+    assert (advice.step.action, advice.step.job) == (Action.RESUME_JOB, JOB)
     other = advice_on(waiting("missing_api_key", "Not logged in"))
-    assert other is not None
-    assert "claude /login" in other
+    assert "claude /login" in (other.words or "")

@@ -57,12 +57,11 @@ SESSION = Session(
         (
             WAITING,
             "job-2026-11-15-aaaaaa is suspended (limit):"
-            " nightherd jobs resume job-2026-11-15-aaaaaa --raise turns=MAXIMUM",
+            " resume job-2026-11-15-aaaaaa and raise turns to a higher value",
         ),
         (
             replace(WAITING, suspend_reason=SuspendReason.ERROR, error_code=None),
-            "job-2026-11-15-aaaaaa is suspended (error):"
-            " nightherd jobs resume job-2026-11-15-aaaaaa",
+            "job-2026-11-15-aaaaaa is suspended (error): resume job-2026-11-15-aaaaaa",
         ),
         (
             BY_ITSELF,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,9 +15,30 @@ import pytest
 
 from components import Components
 from runtimes.claude.claude_stage import ClaudeStage, make_stage
+from soak import often
 
 SLOTS = 2
 """How many tests run `claude` at once, whatever the number of cores: more of them are slower than these."""
+RUNTIMES = ("cli", "sdk")
+PER_TEST = often(1, soak=len(RUNTIMES))
+"""How many runtimes a test marked `either_runtime` runs under."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep one runtime of each test marked `either_runtime`, chosen by its name; all of them in `make soak`."""
+    left_out = [item for item in items if is_left_out(item)]
+    if left_out:
+        items[:] = [item for item in items if not is_left_out(item)]
+        config.hook.pytest_deselected(items=left_out)
+
+
+def is_left_out(item: pytest.Item) -> bool:
+    if PER_TEST > 1 or item.get_closest_marker("either_runtime") is None:
+        return False
+    assert isinstance(item, pytest.Function)
+    name = re.sub(rf"\b({'|'.join(RUNTIMES)})\b", "", item.nodeid)
+    chosen = RUNTIMES[zlib.crc32(name.encode()) % len(RUNTIMES)]
+    return bool(item.callspec.params["stage"] != chosen)
 
 
 @pytest.fixture
@@ -40,7 +63,7 @@ def take_one(locks: list[TextIO], worker: int) -> None:
     fcntl.flock(locks[worker % len(locks)], fcntl.LOCK_EX)
 
 
-@pytest.fixture(params=["cli", "sdk"])
+@pytest.fixture(params=RUNTIMES)
 def stage(
     tmp_path: Path, components: Components, slot: None, request: pytest.FixtureRequest
 ) -> ClaudeStage:

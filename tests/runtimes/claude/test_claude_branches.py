@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from nightherd.testing.messages_api import Asked, MessagesApi
 from nightherd.testing.messages_script import Call, Say
@@ -72,6 +73,7 @@ def interrupt(herd: Commanded, api: MessagesApi, work: Path) -> str:
     return str(herd.job()["id"])
 
 
+@pytest.mark.either_runtime
 def test_a_branch_and_the_interrupted_job_each_continue_with_their_own_past(
     stage: ClaudeStage,
 ) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import warm_command
-from components import Components
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say, Tokens
-from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage, make_stage
+from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 
 FLEET = """\
 defaults: {{runtime: {runtime}, permission_mode: bypassPermissions}}
@@ -36,23 +32,6 @@ agents:
     default_prompt: play
     script: [{{say: a scripted answer}}, {{say: a second scripted answer}}]
 """
-SLOTS = 2
-"""As many tests as this run `claude` at once, those of the runtimes included."""
-
-
-@pytest.fixture(params=["cli", "sdk"])
-def stage(
-    tmp_path: Path,
-    components: Components,
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[ClaudeStage]:
-    """An empty place to run the real `claude` in, and one of the slots."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    shared = tmp_path_factory.getbasetemp().parent
-    with (shared / f"claude-slot-{int(worker) % SLOTS}").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield make_stage(tmp_path, components.claude(), request.param)
 
 
 class Herd:
@@ -109,6 +88,7 @@ def test_resumed_session_is_sent_all_that_was_said(stage: ClaudeStage) -> None:
     assert herd.texts(session) == [*said, "blue and seven"]
 
 
+@pytest.mark.either_runtime
 def test_fork_at_a_message_is_sent_what_had_been_said_by_then(stage: ClaudeStage) -> None:
     said = ("pick a colour", "blue", "and a number", "seven", "another one")
     with MessagesApi(
@@ -129,6 +109,7 @@ def test_fork_at_a_message_is_sent_what_had_been_said_by_then(stage: ClaudeStage
     assert sent(api, 3, *said, "go on") == [*said[:4], "go on"]
 
 
+@pytest.mark.either_runtime
 def test_fork_at_a_call_tells_that_its_outcome_is_unknown(stage: ClaudeStage) -> None:
     call = Call("Bash", {"command": "echo made >> made.txt"})
     answers = (Say(text="I will", calls=(call,)), Say(text="made it"), Say(text="I see"))
@@ -143,6 +124,7 @@ def test_fork_at_a_call_tells_that_its_outcome_is_unknown(stage: ClaudeStage) ->
     assert "called: Bash. The outcome is unknown" in api.asked[2].texts[-1]
 
 
+@pytest.mark.either_runtime
 def test_fork_at_a_question_still_knows_what_was_asked(stage: ClaudeStage) -> None:
     with MessagesApi(
         Say(text="blue"), Say(text="seven"), Say(text="red"), Say(text="eight")
@@ -163,6 +145,7 @@ def test_fork_at_a_question_still_knows_what_was_asked(stage: ClaudeStage) -> No
     assert herd.texts(second["session_id"]) == texts
 
 
+@pytest.mark.either_runtime
 def test_conversation_that_is_too_long_is_compacted_first(stage: ClaudeStage) -> None:
     large = Tokens(input=900, output=50)
     answers = (Say(text="blue", tokens=large), Say(text="a summary of it"), Say(text="done"))
@@ -181,6 +164,7 @@ def test_conversation_that_is_too_long_is_compacted_first(stage: ClaudeStage) ->
     assert "and now?" in api.asked[-1].texts
 
 
+@pytest.mark.either_runtime
 def test_what_is_said_by_hand_is_seen_by_the_fleet(stage: ClaudeStage) -> None:
     said = ("pick a colour", "blue", "another", "by hand: red", "which?", "blue, then red")
     more = ("and a number", "by hand: seven")
@@ -209,6 +193,7 @@ def test_what_is_said_by_hand_is_seen_by_the_fleet(stage: ClaudeStage) -> None:
     assert (job["status"], job["trigger_id"], job["cost_usd"]) == ("completed", "takeover", 0.0)
 
 
+@pytest.mark.either_runtime
 def test_imported_session_is_forked_at_a_message_and_gone_on_with(stage: ClaudeStage) -> None:
     uuid = "11111111-2222-4333-8444-555555555555"
     said = ("pick a colour", "blue", "and a number", "seven")
@@ -233,6 +218,7 @@ def test_imported_session_is_forked_at_a_message_and_gone_on_with(stage: ClaudeS
     assert copy.read_bytes().startswith(before)
 
 
+@pytest.mark.either_runtime
 def test_exported_session_goes_on_where_claude_has_never_heard_of_it(stage: ClaudeStage) -> None:
     said = ("pick a colour", "blue", "and a number", "seven")
     with MessagesApi(*(Say(text=text) for text in (said[1], said[3], "red", "done"))) as api:
@@ -260,6 +246,7 @@ def forget(stage: ClaudeStage) -> None:
             path.unlink()
 
 
+@pytest.mark.either_runtime
 @pytest.mark.parametrize("words", [("resume",), ("fork", "--run")], ids=lambda words: words[0])
 def test_session_whose_transcript_is_nowhere_goes_on_from_our_record(
     stage: ClaudeStage, words: tuple[str, ...]
@@ -285,6 +272,7 @@ def test_session_whose_transcript_is_nowhere_goes_on_from_our_record(
     ]
 
 
+@pytest.mark.either_runtime
 def test_exported_transcript_is_gone_on_with_by_claude_itself(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="a real answer")) as api:
         herd = Herd(stage, api)
@@ -302,6 +290,7 @@ def test_exported_transcript_is_gone_on_with_by_claude_itself(stage: ClaudeStage
     assert sent(api, 0, *said) == list(said)
 
 
+@pytest.mark.either_runtime
 def test_session_is_taken_over_in_the_directory_that_its_agent_moved_to(stage: ClaudeStage) -> None:
     said = ("pick a colour", "blue", "another", "by hand: red", "a third", "by hand: green")
     with MessagesApi(*(Say(text=text) for text in said[1::2])) as api:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,13 @@ import msgspec
 import pytest
 
 from components import Components
+from nightherd.model.agents.agent import Plugin, Subagent
+from nightherd.model.agents.mcp import McpServer, McpTransport
 from nightherd.model.jobs.outcome import is_afterthought
 from nightherd.model.journal.event import AssistantEvent, Event
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import NOTHING_USED, Usage
+from nightherd.runtimes.claude import sdk
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import ClaudeStage, make_stage
@@ -124,3 +130,59 @@ def test_both_runtimes_record_the_same(
     assert records[0] == records[1]
     assert records[0][-1]["type"] in ("system", "error")
     assert len(asked[0]) == len(asked[1])
+
+
+RECORDING = f"""#!{sys.executable}
+import json, os, pathlib, sys
+words = [word.partition("=") for word in sys.argv[1:]]
+files = {{value: pathlib.Path(value).read_text() for _, _, value in words if os.path.isfile(value)}}
+options = {{name: files.get(value, value) for name, _, value in words}}
+if "-p" in options:  # and not only to be asked for its version
+    pathlib.Path("started.json").write_text(json.dumps([options, dict(os.environ)]))
+"""
+"""A `claude` that writes down how it was started, with the files that it was given, and ends."""
+
+EVERYTHING: dict[str, Any] = {
+    "model": "claude-sonnet-4-5",
+    "fallback_model": "claude-haiku-4-5",
+    "effort": "high",
+    "system_prompt": "Be brief.",
+    "permission_mode": "plan",
+    "tools": ("Bash", "Read"),
+    "allowed_tools": ("Bash(git *)", "mcp__far"),
+    "denied_tools": ("Write", "Edit"),
+    "required_caps": ("nightherd.tool.*",),
+    "setting_sources": ("project", "local"),
+    "add_dirs": ("/more", "/yet"),
+    "max_turns": 7,
+    "max_budget_microusd": MicroUsd(1_500_000),
+    "subagents": {"critic": Subagent(description="d", prompt="p", tools=("Read",))},
+    "plugins": (Plugin(path="/plug"),),
+    "sandbox": {"enabled": True},
+    "mcp_servers": (McpServer(name="far", transport=McpTransport.HTTP, url="http://127.0.0.1:9"),),
+}
+"""An agent with every key that Claude is told about."""
+
+
+def test_both_runtimes_start_claude_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "recording"
+    program.write_text(RECORDING)
+    program.chmod(0o755)
+    monkeypatch.setattr(sdk, "_program", lambda environment: str(program))
+    options, environments = [], []
+    for runtime in ("cli", "sdk"):
+        root = tmp_path / runtime
+        root.mkdir()
+        stage = make_stage(root, program, runtime)
+        stage.run(prompt="go", job_turns=2, runtime_session_id="s-1", **EVERYTHING)
+        started = json.loads((stage.work / "started.json").read_text())
+        options.append(plain(started[0], stage))
+        environments.append(plain(started[1], stage))
+        assert environments[-1].pop("NIGHTHERD_KEEPER"), "names its keeper"
+
+    assert len(options[0]) >= len(EVERYTHING)
+    assert options[1].pop("--session-mirror") == ""
+    assert options[0] == options[1]
+    only_sdk = environments[1].keys() - environments[0].keys()
+    assert only_sdk == {"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION"}
+    assert environments[0].items() <= environments[1].items()

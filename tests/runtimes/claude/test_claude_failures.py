@@ -45,6 +45,7 @@ async def until_there(path: Path) -> None:
             await anyio.sleep(0.02)
 
 
+@pytest.mark.either_runtime
 @pytest.mark.parametrize(
     ("answer", "code", "is_recoverable"),
     [
@@ -77,6 +78,7 @@ def test_failure_of_the_api_is_an_error_with_a_name(
     )
 
 
+@pytest.mark.either_runtime
 def test_passing_failure_is_a_warning_and_the_run_goes_on(stage: ClaudeStage) -> None:
     with MessagesApi(Refuse(status=529, may_retry=True), Say(text="here I am")) as api:
         events = stage.run(api, environment={"CLAUDE_CODE_MAX_RETRIES": "1"})
@@ -85,10 +87,12 @@ def test_passing_failure_is_a_warning_and_the_run_goes_on(stage: ClaudeStage) ->
     assert [event.content for event in events if isinstance(event, AssistantEvent)] == ["here I am"]
 
 
+@pytest.mark.either_runtime
 def test_api_that_is_not_there_is_a_network_error(stage: ClaudeStage) -> None:
     assert error_of(stage.run()).code == "network"
 
 
+@pytest.mark.either_runtime
 def test_missing_key_has_a_name_of_its_own(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="x")) as api:
         events = stage.run(api, environment={"ANTHROPIC_API_KEY": ""})
@@ -171,6 +175,7 @@ def test_stalled_answer_is_given_up(stage: ClaudeStage) -> None:
     assert stage.processes() == {}
 
 
+@pytest.mark.either_runtime
 def test_what_runs_on_in_the_background_does_not_hold_the_job_for_ever(stage: ClaudeStage) -> None:
     def run(seconds: int) -> list[Event]:
         runtime = stage.make_runtime(idle_limit=timedelta(seconds=seconds))
@@ -213,6 +218,7 @@ def kill_at_second_request(stage: ClaudeStage, api: MessagesApi) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.either_runtime
 @pytest.mark.parametrize("lease_s", [-1.0, 4.0])
 def test_run_of_a_worker_without_a_lease_is_left_to_another(
     stage: ClaudeStage, lease_s: float
@@ -268,6 +274,7 @@ def test_cancelling_while_a_tool_runs_leaves_nothing(stage: ClaudeStage) -> None
     assert any(isinstance(event, ToolUseEvent) for event in seen)
 
 
+@pytest.mark.either_runtime
 def test_arguments_hold_nothing_that_is_nobody_elses_business(stage: ClaudeStage) -> None:
     gate = threading.Event()
     lines: list[bytes] = []

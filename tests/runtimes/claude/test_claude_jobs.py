@@ -106,6 +106,7 @@ def test_job_is_on_record_with_its_session_and_its_cost(stage: ClaudeStage) -> N
     assert not [path for path in everything if b"dummy-key-of-the-tests" in path.read_bytes()]
 
 
+@pytest.mark.either_runtime
 def test_next_job_of_a_persistent_agent_remembers(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="blue"), Say(text="it was blue")) as api:
         herd = Herd(stage, api)
@@ -120,6 +121,7 @@ def test_next_job_of_a_persistent_agent_remembers(stage: ClaudeStage) -> None:
     assert {"pick a colour", "blue", "which one?"} <= set(api.asked[1].texts)
 
 
+@pytest.mark.either_runtime
 def test_rejected_key_suspends_the_job_for_a_person(stage: ClaudeStage) -> None:
     with MessagesApi(Refuse(status=401)) as api:
         herd = Herd(stage, api)
@@ -131,6 +133,7 @@ def test_rejected_key_suspends_the_job_for_a_person(stage: ClaudeStage) -> None:
     assert f"nightherd jobs resume {job['id']}" in done.stderr
 
 
+@pytest.mark.either_runtime
 @pytest.mark.timeout(240)
 def test_job_waits_when_its_money_is_spent_and_goes_on_when_there_is_more(
     stage: ClaudeStage,
@@ -247,6 +250,7 @@ def test_killed_worker_takes_claude_along_and_the_job_goes_on(stage: ClaudeStage
     assert stage.processes() == {}
 
 
+@pytest.mark.either_runtime
 def test_nothing_of_a_killed_worker_goes_on_not_even_a_daemon(stage: ClaudeStage) -> None:
     sleeping = "import time; time.sleep(600)"
     daemon = f"setsid python3 -c '{sleeping}' > /dev/null 2>&1 & echo once >> times"
@@ -268,6 +272,7 @@ def test_nothing_of_a_killed_worker_goes_on_not_even_a_daemon(stage: ClaudeStage
     assert (stage.work / "times").read_text() == "once\n"
 
 
+@pytest.mark.either_runtime
 @pytest.mark.timeout(240)
 def test_job_whose_tool_is_killed_hears_of_it_and_goes_on(stage: ClaudeStage) -> None:
     def kill() -> None:
@@ -324,6 +329,7 @@ def test_job_goes_on_after_worker_claude_and_tool_were_killed_and_claude_lost_it
     assert stage.processes() == {}
 
 
+@pytest.mark.either_runtime
 @pytest.mark.parametrize("copied", [1, 3, 5])
 @pytest.mark.timeout(240)
 def test_job_goes_on_however_little_of_its_transcript_was_copied(
@@ -354,6 +360,7 @@ def test_job_goes_on_however_little_of_its_transcript_was_copied(
     assert any("echo once >> times" in text for text in texts)
 
 
+@pytest.mark.either_runtime
 @pytest.mark.timeout(240)
 def test_job_goes_on_from_our_record_when_no_transcript_of_it_is_left(stage: ClaudeStage) -> None:
     call = Call("Bash", {"command": "echo once >> times"})

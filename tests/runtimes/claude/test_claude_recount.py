@@ -11,7 +11,7 @@ from nightherd.model.journal.event import (
     ToolUseEvent,
 )
 from nightherd.model.journal.system import SystemSubtype
-from nightherd.runtimes.claude.missing import RECOUNT_LENGTH, SHOWN_EACH, recounted, since
+from nightherd.runtimes.claude.memory import RECOUNT_LENGTH, SHOWN_EACH, recounted, since
 
 BEFORE, NOW = JobId("job-2026-11-14-aaaaaa"), JobId("job-2026-11-15-bbbbbb")
 

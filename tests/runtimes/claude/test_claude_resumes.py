@@ -70,6 +70,7 @@ RETRY = describe(Resumed(reason="retry"))
 LOST = describe(ExecutionStarted(worker="w"))
 
 
+@pytest.mark.either_runtime
 def test_outages_repeat_neither_the_prompt_nor_a_note(stage: ClaudeStage) -> None:
     down = Refuse(status=529)
     call = Call("Bash", {"command": "echo once >> times"})
@@ -87,6 +88,7 @@ def test_outages_repeat_neither_the_prompt_nor_a_note(stage: ClaudeStage) -> Non
     assert notes(job.history) == [FAILED, FAILED]
 
 
+@pytest.mark.either_runtime
 def test_cut_off_call_that_the_transcript_lacks_is_mentioned_once(stage: ClaudeStage) -> None:
     call = ToolUseEvent(tool_name="Bash", tool_use_id="toolu_lost", input={"command": "make it"})
     cut_off = ToolResultEvent(tool_use_id="toolu_lost", success=False, error=INTERRUPTED_CALL)
@@ -178,6 +180,7 @@ def transcript(stage: ClaudeStage) -> bytes:
     return b"".join(path.read_bytes() for path in found)
 
 
+@pytest.mark.either_runtime
 @pytest.mark.timeout(240)
 def test_background_agents_that_died_are_mentioned(stage: ClaudeStage) -> None:
     given: dict[str, Any] = {

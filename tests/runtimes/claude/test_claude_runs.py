@@ -55,6 +55,7 @@ def test_text_is_answered_counted_and_completed(stage: ClaudeStage) -> None:
     assert stage.processes() == {}
 
 
+@pytest.mark.either_runtime
 @pytest.mark.parametrize(
     "prompt", ["-p --model x", "/nothing like a command", "@nofile.txt", "line\nline", "ünï ✓ \x00"]
 )
@@ -75,6 +76,7 @@ def test_long_prompt_arrives_whole(stage: ClaudeStage) -> None:
     assert any(text.strip() == prompt.strip() for text in api.asked[0].texts)
 
 
+@pytest.mark.either_runtime
 def test_tools_really_run_and_their_results_are_true(stage: ClaudeStage) -> None:
     calls = (
         Call("Bash", {"command": "echo made > made.txt"}),
@@ -94,6 +96,7 @@ def test_tools_really_run_and_their_results_are_true(stage: ClaudeStage) -> None
     assert len(api.asked) == 2
 
 
+@pytest.mark.either_runtime
 def test_processes_carry_the_mark_of_their_execution(stage: ClaudeStage) -> None:
     command = "printenv NIGHTHERD_EXECUTION"
     with MessagesApi(Say(calls=(Call("Bash", {"command": command}),)), Say(text="done")) as api:
@@ -103,6 +106,7 @@ def test_processes_carry_the_mark_of_their_execution(stage: ClaudeStage) -> None
     assert result.result.strip() == f"{JOB}.1"
 
 
+@pytest.mark.either_runtime
 def test_tool_that_is_not_allowed_is_denied_on_record(stage: ClaudeStage) -> None:
     touch = Say(calls=(Call("Bash", {"command": "touch made.txt"}),))
     with MessagesApi(touch, Say(text="a pity")) as api:
@@ -116,6 +120,7 @@ def test_tool_that_is_not_allowed_is_denied_on_record(stage: ClaudeStage) -> Non
     assert not (stage.work / "made.txt").exists()
 
 
+@pytest.mark.either_runtime
 @pytest.mark.parametrize(
     ("mode", "may_write", "may_touch"),
     [
@@ -146,6 +151,7 @@ def test_permission_mode_decides_what_is_done_without_asking(
     assert len(payloads(events, Denied)) == [may_write, may_touch].count(False)
 
 
+@pytest.mark.either_runtime
 def test_denied_tool_is_not_run_even_where_all_is_allowed(stage: ClaudeStage) -> None:
     touch = Say(calls=(Call("Bash", {"command": "touch made.txt"}),))
     with MessagesApi(touch, Say(text="a pity")) as api:
@@ -157,6 +163,7 @@ def test_denied_tool_is_not_run_even_where_all_is_allowed(stage: ClaudeStage) ->
     assert not (stage.work / "made.txt").exists()
 
 
+@pytest.mark.either_runtime
 def test_only_the_tools_that_are_named_are_offered(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="x")) as api:
         stage.run(api, tools=("Read", "Bash"))
@@ -168,6 +175,7 @@ def test_only_the_tools_that_are_named_are_offered(stage: ClaudeStage) -> None:
     assert offered[1] == set()
 
 
+@pytest.mark.either_runtime
 def test_options_reach_the_model(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="x")) as api:
         stage.run(api, model="claude-sonnet-4-5", system_prompt="You are a lighthouse.")
@@ -177,6 +185,7 @@ def test_options_reach_the_model(stage: ClaudeStage) -> None:
     assert "You are a lighthouse." in json.dumps(body["system"])
 
 
+@pytest.mark.either_runtime
 @pytest.mark.parametrize(("sources", "is_read"), [(("project",), True), ((), False)])
 def test_settings_of_the_place_are_obeyed_only_when_named(
     stage: ClaudeStage, sources: tuple[str, ...], is_read: bool
@@ -188,6 +197,7 @@ def test_settings_of_the_place_are_obeyed_only_when_named(
     assert ("swordfish" in json.dumps(api.asked[0].body)) is is_read
 
 
+@pytest.mark.either_runtime
 def test_endless_loop_ends_at_its_turns(stage: ClaudeStage) -> None:
     with MessagesApi(Say(calls=(Call("Bash", {"command": "ls"}),))) as api:
         events = stage.run(api, max_turns=2)
@@ -200,6 +210,7 @@ def test_endless_loop_ends_at_its_turns(stage: ClaudeStage) -> None:
     assert tally.usage.cost_microusd > 0
 
 
+@pytest.mark.either_runtime
 def test_run_ends_when_its_money_is_spent(stage: ClaudeStage) -> None:
     ls = Say(calls=(Call("Bash", {"command": "ls"}),), tokens=Tokens(input=1000, output=1000))
     with MessagesApi(ls) as api:
@@ -211,6 +222,7 @@ def test_run_ends_when_its_money_is_spent(stage: ClaudeStage) -> None:
     assert tally_of(events).usage.cost_microusd > 100
 
 
+@pytest.mark.either_runtime
 def test_hook_of_the_place_decides_and_is_on_record(stage: ClaudeStage) -> None:
     no = """echo '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "house rules"}}'"""
     begun = {"hooks": [{"type": "command", "command": "echo welcome"}]}
@@ -229,6 +241,7 @@ def test_hook_of_the_place_decides_and_is_on_record(stage: ClaudeStage) -> None:
     assert payloads(events, Complete)
 
 
+@pytest.mark.either_runtime
 def test_helper_is_called_on_with_its_own_words(stage: ClaudeStage) -> None:
     given = {
         "description": "d",
@@ -247,6 +260,7 @@ def test_helper_is_called_on_with_its_own_words(stage: ClaudeStage) -> None:
     assert {tool["name"] for tool in api.asked[1].body["tools"]} == {"Read"}
 
 
+@pytest.mark.either_runtime
 def test_plugin_brings_its_commands(stage: ClaudeStage) -> None:
     plugin = stage.root / "plug"
     (plugin / ".claude-plugin").mkdir(parents=True)
@@ -259,6 +273,7 @@ def test_plugin_brings_its_commands(stage: ClaudeStage) -> None:
     assert any("Greet the moon" in text for text in api.asked[0].texts)
 
 
+@pytest.mark.either_runtime
 def test_fallback_answers_when_the_model_is_overloaded(stage: ClaudeStage) -> None:
     busy = Refuse(status=529, may_retry=True)
     with MessagesApi(busy, busy, busy, Say(text="I can")) as api:
@@ -276,6 +291,7 @@ def test_fallback_answers_when_the_model_is_overloaded(stage: ClaudeStage) -> No
     )
 
 
+@pytest.mark.either_runtime
 def test_effort_and_sandbox_are_taken(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="x")) as api:
         events = stage.run(
@@ -332,6 +348,7 @@ def test_resumed_session_has_its_history(stage: ClaudeStage) -> None:
     assert tally_of(second).usage.cost_microusd < tally_of(first).usage.cost_microusd
 
 
+@pytest.mark.either_runtime
 def test_interrupted_job_goes_on_without_its_prompt(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="half of it"), Say(text="the rest")) as api:
         first = stage.run(api, "do it all")
@@ -354,6 +371,7 @@ def test_interrupted_job_goes_on_without_its_prompt(stage: ClaudeStage) -> None:
     assert [event.turn for event in of_kind(second, AssistantEvent)] == [2]
 
 
+@pytest.mark.either_runtime
 def test_job_interrupted_before_its_first_turn_is_told_what_it_was_asked(
     stage: ClaudeStage,
 ) -> None:
@@ -367,6 +385,7 @@ def test_job_interrupted_before_its_first_turn_is_told_what_it_was_asked(
 GONE = "6e964430-d2f6-475a-9e64-5130a5c62256"
 
 
+@pytest.mark.either_runtime
 def test_lost_session_begins_anew_when_the_job_has_done_nothing(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="fine")) as api:
         events = stage.run(api, "do it all", runtime_session_id=GONE)
@@ -377,6 +396,7 @@ def test_lost_session_begins_anew_when_the_job_has_done_nothing(stage: ClaudeSta
     assert "do it all" in api.asked[0].texts
 
 
+@pytest.mark.either_runtime
 def test_job_with_progress_whose_session_is_lost_is_told_that_it_had_begun(
     stage: ClaudeStage,
 ) -> None:

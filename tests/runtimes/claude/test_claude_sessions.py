@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import anyio
+import pytest
 from msgspec.structs import replace
 
 from nightherd.model.jobs.outcome import Tally
@@ -49,6 +50,7 @@ def test_transcript_is_kept_and_packed_when_its_session_is_over(stage: ClaudeSta
     assert [path.name for path in stage.transcripts.rglob("*") if path.is_file()] == [packed.name]
 
 
+@pytest.mark.either_runtime
 def test_transcript_of_a_shared_session_stays_readable(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="blue")) as api:
         session = session_of(stage.run(api, "pick a colour", session=PERSISTENT))
@@ -101,6 +103,7 @@ def test_session_goes_on_although_claude_lost_everything(stage: ClaudeStage) -> 
     assert said(api.asked[1].texts, *wanted) == list(wanted)
 
 
+@pytest.mark.either_runtime
 def test_what_the_transcript_lacks_is_told_when_the_job_goes_on(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="I begin"), Say(text="done")) as api:
         session = session_of(stage.run(api, "do it all"))
@@ -131,6 +134,7 @@ def test_copy_that_cannot_be_made_is_a_warning_and_no_more(stage: ClaudeStage) -
     assert codes(second) == ["transcript_not_kept"] * 2
 
 
+@pytest.mark.either_runtime
 def test_fork_knows_everything_and_leaves_the_original_alone(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="blue"), Say(text="forked"), Say(text="on")) as api:
         session = session_of(stage.run(api, "pick a colour"))
@@ -145,6 +149,7 @@ def test_fork_knows_everything_and_leaves_the_original_alone(stage: ClaudeStage)
     assert said(api.asked[2].texts, "blue", "and now?", "forked") == ["blue", "and now?", "forked"]
 
 
+@pytest.mark.either_runtime
 def test_fork_at_a_message_knows_nothing_after_it(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="blue"), Say(text="green"), Say(text="forked")) as api:
         first = stage.run(api, "pick a colour", session=PERSISTENT)
@@ -166,6 +171,7 @@ def test_fork_at_a_message_knows_nothing_after_it(stage: ClaudeStage) -> None:
     assert transcript_of(stage, session).read_bytes() == before
 
 
+@pytest.mark.either_runtime
 def test_compacted_session_says_so(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="blue"), Say(text="a summary"), Say(text="it was blue")) as api:
         session = session_of(stage.run(api, "pick a colour", session=PERSISTENT))

@@ -201,6 +201,7 @@ def test_claude_that_refuses_the_gate_is_not_asked_anything(tmp_path: Path, resp
     assert stage.processes() == {}
 
 
+@pytest.mark.either_runtime
 def test_settings_of_a_project_do_not_turn_the_gate_off(stage: ClaudeStage) -> None:
     (stage.work / ".claude").mkdir()
     (stage.work / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
@@ -211,6 +212,7 @@ def test_settings_of_a_project_do_not_turn_the_gate_off(stage: ClaudeStage) -> N
     assert codes(events) == []
 
 
+@pytest.mark.either_runtime
 def test_hooks_of_a_project_still_decide(stage: ClaudeStage) -> None:
     denied = {
         "hookSpecificOutput": {

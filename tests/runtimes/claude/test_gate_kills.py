@@ -20,7 +20,7 @@ agents:
     permission_mode: bypassPermissions
     working_directory: work
 """
-KILLS = 10
+KILLS = often(3, soak=10)
 ROUNDS = often(1, soak=20)
 
 

@@ -15,7 +15,7 @@ from nightherd.testing.messages_api import Asked, MessagesApi
 from nightherd.testing.messages_script import Answer, Refuse, Say, UsageLimitHit
 from runtimes.claude.claude_stage import ClaudeStage
 from runtimes.claude.test_night import OAUTH, start_daemon
-from runtimes.commanded import Commanded
+from runtimes.commanded import PAUSE_S, Commanded
 from runtimes.stage import until
 
 FLEET = """\
@@ -28,8 +28,8 @@ agents:
   - name: nightly
     schedules: {often: {interval: 2s, prompt: SLOT-PROMPT}}
 """
-LIMIT_S = 15
-"""Until the limit resets, as each refusal says."""
+LIMIT_S = 30
+"""Until the limit resets, as each refusal says: a slow machine restarts the daemon and runs three commands before it."""
 PROMPTS = ("FIRST-PROMPT", "SECOND-PROMPT", "THIRD-PROMPT")
 
 
@@ -61,8 +61,11 @@ class Herd(Commanded):
         assert done.stdout, done.stderr
         return json.loads(done.stdout)["data"]
 
-    def statuses(self, ids: list[str]) -> list[str]:
-        return [self.data("jobs", "show", one)["status"] for one in ids]
+    def wait_for(self, ids: list[str], *statuses: str) -> None:
+        """Wait until the first of these jobs are so."""
+        self.wait_for_statuses(
+            lambda found: [found[one] for one in ids[: len(statuses)]] == [*statuses]
+        )
 
 
 def kill(daemon: subprocess.Popen[bytes]) -> None:
@@ -81,20 +84,20 @@ def test_every_job_of_a_limited_login_ends_as_it_should(cli_stage: ClaudeStage) 
         daemon = start_daemon(herd, environment)
         try:
             # Those that start before the first is refused are refused too; the others wait for the login.
-            anyio.run(until, lambda: "suspended" in herd.statuses(ids))
-            anyio.run(until, lambda: "running" not in herd.statuses(ids))
+            herd.wait_for_statuses(lambda found: "suspended" in [found[one] for one in ids])
+            herd.wait_for_statuses(lambda found: "running" not in [found[one] for one in ids])
             kill(daemon)
             before = herd.data("status")["rate_limits"]
             asked = api.counted()
             daemon = start_daemon(herd, environment)
-            anyio.run(until, lambda: herd.data("status")["daemon"] is not None)
+            anyio.run(until, lambda: herd.data("status")["daemon"] is not None, PAUSE_S)
             after = herd.data("status")["rate_limits"]
             assert herd.nightherd("jobs", "cancel", ids[2]).returncode == 0
             raised = herd.nightherd("jobs", "resume", ids[1], "--raise", "turns=7", "-d")
             why = herd.nightherd("schedule", "why", "nightly/often").stdout
-            anyio.run(until, lambda: herd.statuses(ids)[:2] == ["suspended", "suspended"])
+            herd.wait_for(ids, "suspended", "suspended")
             api.is_lifted.set()
-            anyio.run(until, lambda: herd.statuses(ids)[:2] == ["completed", "completed"])
+            herd.wait_for(ids, "completed", "completed")
             anyio.run(until, lambda: api.counted()["SLOT-PROMPT"] > asked["SLOT-PROMPT"])
         finally:
             daemon.send_signal(signal.SIGTERM)

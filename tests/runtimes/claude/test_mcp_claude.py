@@ -52,6 +52,7 @@ def run_with(
     return seen
 
 
+@pytest.mark.either_runtime
 def test_declared_servers_are_called_however_they_are_reached(stage: ClaudeStage) -> None:
     calls = [Call(f"mcp__{name}__look", {"name": "pen"}) for name in ("here", "web", "old")]
     with (
@@ -73,6 +74,7 @@ def test_declared_servers_are_called_however_they_are_reached(stage: ClaudeStage
     assert stage.processes() == {}
 
 
+@pytest.mark.either_runtime
 def test_only_declared_servers_are_there(stage: ClaudeStage) -> None:
     other = {"mcpServers": {"other": {"command": sys.executable, "args": [str(DESK), "stdio"]}}}
     (stage.work / ".mcp.json").write_text(json.dumps(other))
@@ -108,6 +110,7 @@ def test_servers_of_plugins_are_there_when_they_are_wanted(
     assert [option.name for option in mcp_options(held, {})] == ["strict-mcp-config"]
 
 
+@pytest.mark.either_runtime
 def test_a_server_that_is_not_there_is_a_warning_and_the_run_goes_on(stage: ClaudeStage) -> None:
     gone = McpServer(name="gone", transport=McpTransport.STDIO, command="/nowhere/to/be/found")
     far = McpServer(name="far", transport=McpTransport.HTTP, url="http://127.0.0.1:9/mcp")
@@ -118,6 +121,7 @@ def test_a_server_that_is_not_there_is_a_warning_and_the_run_goes_on(stage: Clau
     assert payloads(events, Complete)
 
 
+@pytest.mark.either_runtime
 def test_a_server_that_falls_over_is_a_warning_and_the_run_goes_on(stage: ClaudeStage) -> None:
     with MessagesApi(Say(calls=(Call("mcp__desk__fall"),)), Say(text="done")) as api:
         events = stage.run(api, mcp_servers=(stdio_desk(),), allowed_tools=("mcp__desk",))
@@ -128,6 +132,7 @@ def test_a_server_that_falls_over_is_a_warning_and_the_run_goes_on(stage: Claude
     assert payloads(events, Complete)
 
 
+@pytest.mark.either_runtime
 def test_a_call_that_takes_longer_than_its_server_may_fails(stage: ClaudeStage) -> None:
     slow = Call("mcp__desk__doze", {"seconds": 600})
     with MessagesApi(Say(calls=(slow,)), Say(text="done")) as api:
@@ -143,6 +148,7 @@ def test_a_call_that_takes_longer_than_its_server_may_fails(stage: ClaudeStage) 
     assert payloads(events, Complete)
 
 
+@pytest.mark.either_runtime
 def test_tools_are_offered_from_the_start_where_that_is_wanted(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="done")) as api:
         stage.run(
@@ -155,6 +161,7 @@ def test_tools_are_offered_from_the_start_where_that_is_wanted(stage: ClaudeStag
     assert "mcp__lazy__look" not in offered
 
 
+@pytest.mark.either_runtime
 def test_a_server_beyond_the_capabilities_is_not_started(stage: ClaudeStage) -> None:
     calls = tuple(
         Call(f"mcp__{name}__note", {"path": str(stage.work / name)}) for name in ("in", "out")

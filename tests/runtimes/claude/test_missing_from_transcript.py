@@ -28,8 +28,7 @@ from nightherd.model.journal.system import (
     SystemSubtype,
     ToolProgress,
 )
-from nightherd.runtimes.claude.memory import Memory, read_memory
-from nightherd.runtimes.claude.missing import missing_from_transcript
+from nightherd.runtimes.claude.memory import Memory, missing_from_transcript, read_memory
 from nightherd.runtimes.claude.opening import FAILED, INTERRUPTED, Why, is_note, why_continued
 
 INIT = describe(Init(runtime="cli", runtime_session_id="s-1"))

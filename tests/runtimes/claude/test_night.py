@@ -87,7 +87,7 @@ def test_a_night_of_limits_outages_kills_and_reboots_ends_with_the_job_done(
             daemon.wait()
             (work / "daemon-was-rebooted").touch()
             daemon = start_daemon(herd, environment)
-            anyio.run(until, lambda: herd.job()["status"] == "completed")
+            herd.wait_until_completed()
         finally:
             daemon.send_signal(signal.SIGTERM)
             daemon.wait()

@@ -18,6 +18,7 @@ def made(events: list[Event]) -> list[tuple[bool | None, str]]:
     return [(one.success, str(one.result)[:200]) for one in answers]
 
 
+@pytest.mark.either_runtime
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
 def test_claude_obeys_the_table(stage: ClaudeStage, case: Case) -> None:
     prepare(stage.root)
@@ -37,6 +38,7 @@ def test_claude_obeys_the_table(stage: ClaudeStage, case: Case) -> None:
     ]
 
 
+@pytest.mark.either_runtime
 def test_settings_files_approve_nothing_in_plan(stage: ClaudeStage) -> None:
     prepare(stage.root)
     stage.claude_home.mkdir(parents=True, exist_ok=True)
@@ -55,6 +57,7 @@ def test_settings_files_approve_nothing_in_plan(stage: ClaudeStage) -> None:
     assert not (stage.root / "work" / "made").exists()
 
 
+@pytest.mark.either_runtime
 def test_without_its_sandbox_nothing_runs(stage: ClaudeStage) -> None:
     """A machine that has what a sandbox needs keeps the command in; on any other Claude does not start."""
     prepare(stage.root)

@@ -11,6 +11,7 @@ from runtimes.claude.claude_stage import ClaudeStage
 from runtimes.protected_table import COMMANDS, NAME, is_untouched, prepare, written
 
 
+@pytest.mark.either_runtime
 @pytest.mark.parametrize("mode", ["acceptEdits", "bypassPermissions"])
 def test_claude_cannot_change_what_is_protected(stage: ClaudeStage, mode: str) -> None:
     place = stage.root / NAME

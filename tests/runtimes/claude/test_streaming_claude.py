@@ -7,6 +7,7 @@ import signal
 import threading
 
 import anyio
+import pytest
 
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Say
@@ -101,6 +102,7 @@ def test_text_is_kept_when_claude_is_killed(cli_stage: ClaudeStage) -> None:
     assert [text for text, _ in herd.answers()].count(FIRST) == 1
 
 
+@pytest.mark.either_runtime
 def test_text_is_kept_when_the_worker_is_killed_and_the_job_completes(stage: ClaudeStage) -> None:
     with MessagesApi(held(), Say(text="Forty-three.")) as api:
         herd = Herd(stage, api)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import anyio
 import pytest
 
 from nightherd.model.journal.event import ErrorEvent
@@ -23,7 +22,6 @@ from nightherd.testing.messages_script import Cut, Refuse, Say, UsageLimitHit
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 from runtimes.commanded import Commanded
 from runtimes.heard import error_of
-from runtimes.stage import until
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 RESET = 1_794_824_874
@@ -187,6 +185,7 @@ def test_status_that_the_model_writes_is_no_status() -> None:
     assert failure_in(said, failed_result(text)).code == "claude_failed"
 
 
+@pytest.mark.either_runtime
 def test_real_claude_names_the_reset_of_a_weekly_limit(stage: ClaudeStage) -> None:
     six_days = timedelta(days=6)
     hit = UsageLimitHit(resets_in_s=six_days.total_seconds(), claim="seven_day")
@@ -208,6 +207,7 @@ agents:
 """
 
 
+@pytest.mark.either_runtime
 def test_job_waits_for_the_reset_and_completes_by_itself(stage: ClaudeStage) -> None:
     hit = Refuse(status=429, limit=UsageLimitHit(resets_in_s=15))
     with MessagesApi(hit, Say(text="All done.")) as api:
@@ -218,7 +218,7 @@ def test_job_waits_for_the_reset_and_completes_by_itself(stage: ClaudeStage) -> 
         shown = herd.nightherd("jobs", "show", "@last").stdout
         with herd.started("worker"):
             assert api.wait_until_asked(2, PATIENCE_S)
-            anyio.run(until, lambda: herd.job()["status"] == "completed")
+            herd.wait_until_completed()
         done, journal = herd.job(), herd.journal()
 
     assert (first.returncode, waiting["status"], waiting["suspend_reason"]) == (
@@ -237,6 +237,7 @@ def test_job_waits_for_the_reset_and_completes_by_itself(stage: ClaudeStage) -> 
 FAST = "retry: {attempts: 1, first_pause: 3s}\n"
 
 
+@pytest.mark.either_runtime
 def test_limit_of_a_key_and_an_outage_are_waited_for_without_a_named_time(
     stage: ClaudeStage,
 ) -> None:
@@ -248,7 +249,7 @@ def test_limit_of_a_key_and_an_outage_are_waited_for_without_a_named_time(
         waiting = json.loads(first.stdout)["data"]
         with herd.started("worker"):
             assert api.wait_until_asked(3, PATIENCE_S)
-            anyio.run(until, lambda: herd.job()["status"] == "completed")
+            herd.wait_until_completed()
         journal = herd.journal()
 
     assert (first.returncode, waiting["status"], waiting["suspend_reason"]) == (

@@ -10,10 +10,9 @@ import pytest
 
 from nightherd.model.children import TOOL as SPAWN
 from nightherd.runtimes.tools import search
-from nightherd.runtimes.tools.described import STANDARD
 from nightherd.runtimes.tools.search import NOTHING, Glob, Grep
 from nightherd.runtimes.tools.search_program import glob_pattern
-from nightherd.runtimes.tools.toolbox import standard_tools
+from nightherd.runtimes.tools.toolbox import STANDARD, standard_tools
 from runtimes.stage import Stage
 
 

@@ -9,12 +9,10 @@ from typing import Any
 
 import click
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, complete_jobs, job_argument, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.limits.options import limit_text, suspension_text, tokens_text
-from nightherd.cli.options import complete_jobs, job_argument, json_option
-from nightherd.cli.screen.render import Screen, table
-from nightherd.cli.screen.text import length
+from nightherd.cli.screen.render import Screen, length, table
 from nightherd.model.checkpoints.checkpoint import Checkpoint, TriggerPoint
 from nightherd.model.checkpoints.persistence import Persistence
 from nightherd.model.checkpoints.state_document import as_written, check_state

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
 import anyio
 import click
 
-from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import table
-from nightherd.engine.checkpoints.retention import Applied, apply_plans, plans
+from nightherd.engine.checkpoints.retention import Applied, ApplyRetention, apply_retention, plans
 from nightherd.model.checkpoints.retention import JobPlan
 from nightherd.model.text import counted
 from nightherd.views.jobs import find_job_id
@@ -80,8 +78,7 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
         ctx.invoke(show_plan, job=job)
         return
     screen, now = invocation.screen, system_clock().now()
-    found = _planned(invocation, job)
-    applied = anyio.run(_apply, invocation, found) if found else Applied(done=(), failures={})
+    applied = anyio.run(_apply, invocation, job)
     done, failures = applied.done, applied.failures
     if screen.is_json:
         rows = [plan_row(one) for one in done]
@@ -89,16 +86,17 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
     else:
         count = sum(len(one.going) for one in done)
         went = f"{counted(count, 'checkpoint')} of {counted(len(done), 'job')} went"
-        screen.say(went if found else "no checkpoints to delete")
+        screen.say(went if done or failures else "no checkpoints to delete")
         for job_id, message in failures.items():
             screen.say(f"{job_id}: {message}")
     if failures:
         ctx.exit(1)
 
 
-async def _apply(invocation: Invocation, found: Sequence[JobPlan]) -> Applied:
+async def _apply(invocation: Invocation, job: str | None) -> Applied:
     async with open_retention(invocation.state_directory()) as room:
-        return await apply_plans(found, room)
+        job_id = find_job_id(room.reader, job) if job is not None else None
+        return await apply_retention(ApplyRetention(job_id=job_id), room)
 
 
 def _planned(invocation: Invocation, job: str | None) -> list[JobPlan]:

@@ -11,8 +11,7 @@ from contextlib import closing
 
 import click
 
-from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.options import json_option
+from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.daemon.connection import SocketConnection
 from nightherd.errors import UsageError, exit_code_for
 

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.options import complete_agents, json_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import one_line
+from nightherd.cli.invocation import Invocation, complete_agents, json_option
+from nightherd.cli.screen.render import Screen, one_line
 from nightherd.errors import InvalidValueError, NotFoundError
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.secrets import Secrets

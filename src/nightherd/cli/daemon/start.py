@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -15,36 +13,27 @@ import anyio
 import click
 from anyio.abc import TaskStatus
 
+from nightherd.cli.daemon.stop import check_free, launch, tell_started
 from nightherd.cli.edge import document, say, show
 from nightherd.cli.fleet.load import load_fleet_to_start, tell_missing
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.jobs.list import observed, why_text
-from nightherd.cli.options import complete_agents, json_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import length, neutralise
-from nightherd.daemon.control import admission_lines, daemon_row, problem_line, wait_until
+from nightherd.cli.screen.render import Screen, length, neutralise
+from nightherd.daemon.control import admission_lines, problem_line
 from nightherd.daemon.fleet_files import FleetFiles, Watch
-from nightherd.daemon.output import OUTPUT
-from nightherd.daemon.record import SERVING, DaemonRecord, find_daemon
 from nightherd.daemon.run import run_daemon
 from nightherd.daemon.worker_command import Place, Relay
 from nightherd.daemon.worker_service import DaemonOptions
 from nightherd.engine.schedules.scheduler import SchedulingReports
 from nightherd.engine.workers.worker import WorkerReports
-from nightherd.errors import ConfigError, NightherdError, RefusedError, StateError, unwrapped
+from nightherd.errors import NightherdError, unwrapped
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
 from nightherd.views.jobs import job_row
-from nightherd.wiring.stores import init_state_directory, system_clock
-
-PATIENCE_S = 60.0
-SAID, TRY = "nightherd:", "  try:"
-"""How the lines begin that say why a command failed, and what to do."""
-ENDS = (RefusedError, ConfigError, StateError)
-"""What a fleet that could not start ends with."""
+from nightherd.wiring.stores import system_clock
 
 
 @click.command("start", epilog="Example: nightherd start --detach")
@@ -75,16 +64,20 @@ def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None
 
 
 def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) -> None:
-    """Run until it is told to stop."""
+    """Run until the daemon is stopped."""
     screen = invocation.screen
-    _check_free(invocation.new_state_directory(), invocation.screen)
+    check_free(invocation.new_state_directory(), invocation.screen)
     post = DaemonOptions(
         files=FleetFiles(
             invocation.fleet_file(), invocation.environ, agents, state_dir=invocation.named_state
         ),
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
-        worker=_worker_reports(screen, invocation.new_state_directory(), "happening"),
+        worker=_worker_reports(
+            screen,
+            invocation.new_state_directory(),
+            lambda data: document(screen, "happening", data),
+        ),
         schedules=_scheduling_reports(screen),
         tell=partial(say, screen),
         agents=agents,
@@ -99,84 +92,15 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         raise unwrapped(group) from None
 
 
-def _check_free(state_dir: Path, screen: Screen) -> None:
-    """Raise `RefusedError` if a daemon already runs the state directory."""
-    running = find_daemon(state_dir)
-    if running is not None:
-        raise RefusedError(
-            f"a daemon already runs {state_dir}: process {running.pid}, since {screen.time(running.started_at)}",
-            hint="nightherd status, nightherd restart or nightherd stop",
-        )
-
-
-def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
-    """Start it in a session of its own; its record once it works. What it says goes to a file."""
-    state_dir = invocation.new_state_directory()
-    _check_free(state_dir, invocation.screen)
-    output = init_state_directory(state_dir).logs / OUTPUT
-    command = [sys.executable, "-m", "nightherd", "--config", str(invocation.fleet_file())]
-    command += ["--state-dir", str(state_dir), "start"]
-    command += [part for name in agents for part in ("--agent", name)]
-    begin = output.stat().st_size if output.exists() else 0
-    handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        child = subprocess.Popen(
-            command,
-            cwd=invocation.fleet_file().parent,
-            stdin=subprocess.DEVNULL,
-            stdout=handle,
-            stderr=handle,
-            start_new_session=True,
-            env=dict(invocation.environ),
-        )
-    finally:
-        os.close(handle)
-
-    def is_settled() -> bool:
-        found = find_daemon(state_dir)
-        return child.poll() is not None or (found is not None and found.pid == child.pid)
-
-    wait_until(is_settled, PATIENCE_S)
-    record = find_daemon(state_dir)
-    if record is None or record.pid != child.pid or child.poll() is not None:
-        raise _failure(output, begin, child.poll())
-    return record
-
-
-def _failure(output: Path, begin: int, code: int | None) -> NightherdError:
-    """Why it did not start, in its own last words; as the error it ended with, where that can be told."""
-    with output.open("rb") as file:
-        file.seek(begin)
-        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    why = next((line for line in lines if line.startswith(SAID)), "".join(lines[-1:]))
-    hint = next((line for line in lines if line.startswith(TRY)), "")
-    kind = next((one for one in ENDS if one.exit_code == code), NightherdError)
-    text = why.removeprefix(SAID).strip() or "it printed nothing"
-    return kind(
-        f"it did not start: {text}", hint=hint.removeprefix(TRY).strip() or f"less {output}"
-    )
-
-
-def tell_started(screen: Screen, record: DaemonRecord) -> None:
-    """The daemon that runs now."""
-    now = system_clock().now()
-    if screen.is_json:
-        screen.document("daemon", daemon_row(record, now), now)
-        return
-    screen.show(str(record.pid))
-    screen.flush()
-    if record.socket is None:
-        screen.say(f"the API is not served: {SERVING}")
-    screen.say("watch: nightherd status")
-
-
-def _worker_reports(screen: Screen, state: Path, noun: str) -> WorkerReports:
-    """Show jobs that started, ended or were rescued; programs get a document of that noun for each."""
+def _worker_reports(
+    screen: Screen, state: Path, write_document: Callable[[object], None]
+) -> WorkerReports:
+    """Show jobs that started, ended or were rescued; programs get a document for each."""
 
     def tell(word: str, job: Job) -> None:
         now = system_clock().now()
         if screen.is_json:
-            document(screen, noun, {"what": word, "job": job_row(observed(job, state, now))})
+            write_document({"what": word, "job": job_row(observed(job, state, now))})
         else:
             show(screen, _job_text(word, job, now, state))
 
@@ -226,13 +150,16 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     SIGTERM or Ctrl-C stops it after its jobs have finished; a second one cancels the jobs. A change to the
     fleet's files reloads the configuration. --json prints one document per job that started, ended or was rescued.
     """
+    screen = invocation.screen
     tell_missing(invocation, load_fleet_to_start(invocation))
     place = Place(
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
         leaves_when_idle=until_idle,
-        reports=_worker_reports(invocation.screen, invocation.new_state_directory(), "worker"),
-        tell=partial(say, invocation.screen),
+        reports=_worker_reports(
+            screen, invocation.new_state_directory(), lambda data: document(screen, "worker", data)
+        ),
+        tell=partial(say, screen),
     )
     files = FleetFiles(
         invocation.fleet_file(), invocation.environ, state_dir=invocation.named_state

@@ -11,18 +11,18 @@ from typing import Any
 import click
 
 from nightherd.cli.fleet.load import problems_data, why_not_here
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.jobs.list import refresh_lost
-from nightherd.cli.options import json_option
-from nightherd.cli.screen.render import Screen, status_cell, table
-from nightherd.cli.screen.text import length, neutralise, one_line
-from nightherd.config.acceptance import ACCEPT, pending_of
+from nightherd.cli.next_steps import ACCEPT, command_for
+from nightherd.cli.screen.render import Screen, length, neutralise, one_line, status_cell, table
+from nightherd.config.acceptance import pending_of
 from nightherd.daemon.control import daemon_row, problem_line, retention_row
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.daemon.retention import last_run
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, StateFileError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.checkpoints.retention import RetentionRun, run_text
+from nightherd.model.jobs.lost import lost_text
 from nightherd.model.limits.login import text_of
 from nightherd.model.problem import Problem, Severity
 from nightherd.model.schedules.jobs import open_text
@@ -35,7 +35,7 @@ from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import load_persistence, open_journals, open_reader, system_clock
 
 MOST_HELD, NAMED = 5, 3
-"""How many schedules that stand still are told of, and how many jobs of each."""
+"""How many blocked schedules are shown, and how many jobs of each."""
 
 
 @click.command("status", epilog="Example: nightherd status --json")
@@ -87,7 +87,7 @@ def status(invocation: Invocation) -> None:
             neutralise(f"{limit.id} is {text_of(limit, screen.time)}; jobs of {agents} wait for it")
         )
     for name, jobs in list(view.held.items())[:MOST_HELD]:
-        blocking = "; ".join(open_text(job, screen.time) for job in jobs[:NAMED])
+        blocking = "; ".join(open_text(job, screen.time, command_for) for job in jobs[:NAMED])
         screen.show(neutralise(f"{name} is blocked: {blocking}"))
     if len(view.held) > MOST_HELD:
         screen.show(f"{len(view.held) - MOST_HELD} more are blocked: nightherd schedule list")
@@ -128,7 +128,7 @@ def _retained(state_dir: Path) -> RetentionRun | None:
 def _show_retention(screen: Screen, run: RetentionRun | None) -> None:
     """Say what a person may want to prevent, or has to look at."""
     if run is not None and ((run.is_announcement and run.jobs) or run.failures):
-        screen.show(run_text(run))
+        screen.show(run_text(run, command_for))
 
 
 def _declared(
@@ -209,8 +209,8 @@ def _agent_cells(
 ) -> tuple[str, ...]:
     state = view.state
     about = state.error_message or ""
-    if view.lost_job is not None and view.lost_job.lost is not None:
-        about = f"{view.lost_job.id} lost its worker; {view.lost_job.lost.next}"
+    if view.lost_job is not None:
+        about = lost_text(view.lost_job, command_for)
     elif view.suspended and not about:
         about = _suspended_text(view, screen)
     elif view.running_jobs and not about:

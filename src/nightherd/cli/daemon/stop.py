@@ -1,21 +1,26 @@
-"""`nightherd stop`, `restart` and `reload`: telling the process that runs a fleet what to do."""
+"""`nightherd stop`, `restart` and `reload`: launch the daemon in the background and control it."""
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
 import click
 
-from nightherd.cli.daemon.start import launch, tell_started
-from nightherd.cli.fleet.acceptance import refuse_agents
-from nightherd.cli.fleet.load import load_fleet_to_start, load_fleet_with_notices, tell_missing
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.options import DURATION, json_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import neutralise
-from nightherd.config.acceptance import ACCEPT, admit
+from nightherd.cli.fleet.load import (
+    load_fleet_to_start,
+    load_fleet_with_notices,
+    refuse_agents,
+    tell_missing,
+)
+from nightherd.cli.invocation import DURATION, Invocation, json_option
+from nightherd.cli.next_steps import ACCEPT
+from nightherd.cli.screen.render import Screen, neutralise
+from nightherd.config.acceptance import admit
 from nightherd.daemon.control import (
     daemon_row,
     get_daemon,
@@ -24,13 +29,26 @@ from nightherd.daemon.control import (
     wait_for_end,
     wait_until,
 )
-from nightherd.daemon.record import DaemonRecord, find_daemon
-from nightherd.errors import ConfigError, NoDaemonError, NotYetError
+from nightherd.daemon.output import OUTPUT
+from nightherd.daemon.record import SERVING, DaemonRecord, find_daemon
+from nightherd.errors import (
+    ConfigError,
+    NightherdError,
+    NoDaemonError,
+    NotYetError,
+    RefusedError,
+    StateError,
+)
 from nightherd.model.text import counted
-from nightherd.wiring.stores import system_clock
+from nightherd.wiring.stores import init_state_directory, system_clock
 
 RELOAD_S = 60.0
 QUIET_S = 1.0
+PATIENCE_S = 60.0
+SAID, TRY = "nightherd:", "  try:"
+"""How the lines begin that say why a command failed, and what to do."""
+ENDS = (RefusedError, ConfigError, StateError)
+"""What a fleet that could not start ends with."""
 
 now_option = click.option(
     "--now", is_flag=True, help="Cancel running jobs instead of finishing them."
@@ -121,6 +139,77 @@ def reload(invocation: Invocation, accept: bool) -> None:
         screen.say(neutralise(f"not in effect until a person accepts it: {text}"))
     if record.pending:
         screen.say(f"  try: {ACCEPT}")
+
+
+def check_free(state_dir: Path, screen: Screen) -> None:
+    """Raise `RefusedError` if a daemon already runs the state directory."""
+    running = find_daemon(state_dir)
+    if running is not None:
+        raise RefusedError(
+            f"a daemon already runs {state_dir}: process {running.pid}, since {screen.time(running.started_at)}",
+            hint="nightherd status, nightherd restart or nightherd stop",
+        )
+
+
+def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
+    """Start it in a session of its own; its record once it works. What it says goes to a file."""
+    state_dir = invocation.new_state_directory()
+    check_free(state_dir, invocation.screen)
+    output = init_state_directory(state_dir).logs / OUTPUT
+    command = [sys.executable, "-m", "nightherd", "--config", str(invocation.fleet_file())]
+    command += ["--state-dir", str(state_dir), "start"]
+    command += [part for name in agents for part in ("--agent", name)]
+    begin = output.stat().st_size if output.exists() else 0
+    handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        child = subprocess.Popen(
+            command,
+            cwd=invocation.fleet_file().parent,
+            stdin=subprocess.DEVNULL,
+            stdout=handle,
+            stderr=handle,
+            start_new_session=True,
+            env=dict(invocation.environ),
+        )
+    finally:
+        os.close(handle)
+
+    def is_settled() -> bool:
+        found = find_daemon(state_dir)
+        return child.poll() is not None or (found is not None and found.pid == child.pid)
+
+    wait_until(is_settled, PATIENCE_S)
+    record = find_daemon(state_dir)
+    if record is None or record.pid != child.pid or child.poll() is not None:
+        raise _failure(output, begin, child.poll())
+    return record
+
+
+def _failure(output: Path, begin: int, code: int | None) -> NightherdError:
+    """Return why the daemon did not start: the error that it ended with, or its last output."""
+    with output.open("rb") as file:
+        file.seek(begin)
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    why = next((line for line in lines if line.startswith(SAID)), "".join(lines[-1:]))
+    hint = next((line for line in lines if line.startswith(TRY)), "")
+    kind = next((one for one in ENDS if one.exit_code == code), NightherdError)
+    text = why.removeprefix(SAID).strip() or "it printed nothing"
+    return kind(
+        f"it did not start: {text}", hint=hint.removeprefix(TRY).strip() or f"less {output}"
+    )
+
+
+def tell_started(screen: Screen, record: DaemonRecord) -> None:
+    """The daemon that runs now."""
+    now = system_clock().now()
+    if screen.is_json:
+        screen.document("daemon", daemon_row(record, now), now)
+        return
+    screen.show(str(record.pid))
+    screen.flush()
+    if record.socket is None:
+        screen.say(f"the API is not served: {SERVING}")
+    screen.say("watch: nightherd status")
 
 
 def _accept(invocation: Invocation) -> None:

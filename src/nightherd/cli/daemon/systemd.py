@@ -11,9 +11,8 @@ from pathlib import Path
 import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import json_option
 from nightherd.daemon.systemd import Service, unit_path, unit_text
 from nightherd.errors import NightherdError
 from nightherd.files.atomic import atomic_write_file

@@ -30,18 +30,12 @@ from nightherd.cli.demo.stage import (
     stage_environment,
 )
 from nightherd.cli.fleet.init import write_fleet
-from nightherd.cli.invocation import invocation_of
-from nightherd.cli.jobs.command import (
-    Finished,
-    exit_code_of,
-    result_line,
-    run_and_watch,
-)
+from nightherd.cli.invocation import invocation_of, json_option
+from nightherd.cli.jobs.command import Finished, exit_code_of, result_line, run_and_watch
 from nightherd.cli.jobs.list import job_table
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.operations import FleetClient
-from nightherd.cli.options import json_option
-from nightherd.cli.screen.render import Screen, Style
-from nightherd.cli.screen.text import neutralise
+from nightherd.cli.screen.render import Screen, Style, neutralise
 from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.engine.operations.requests import Submit
 from nightherd.errors import NightherdError, RefusedError
@@ -54,7 +48,7 @@ from nightherd.model.limits.limits import LimitName
 from nightherd.model.text import shorten
 from nightherd.model.units import format_usd, to_usd
 from nightherd.views.job_document import result_document
-from nightherd.views.observed import observe_job, observe_jobs
+from nightherd.views.jobs import observe_job, observe_jobs
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.runtimes import can_run
@@ -107,14 +101,14 @@ def _make_place(directory: Path | None) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """One showing, in one directory."""
+    """One run of the demo, in one directory."""
 
     screen: Screen
     place: Path
     environ: Mapping[str, str]
 
     def play(self, *, is_kept: bool) -> int:
-        """Set the stage, run the jobs, show what they left. The exit code; a demo that fails says so."""
+        """Make the files, run the jobs and show the result; return the exit code."""
         environ = self._environment()
         git = find_git(environ)
         lay_out(self.place, git, environ)
@@ -156,7 +150,7 @@ class Demo:
         return FleetClient(state_dir=self.place / STATE_DIRECTORY, environ=environ, fleet=fleet)
 
     def _survive_kills(self, fleet: Fleet, environ: Mapping[str, str]) -> Finished:
-        """A job nobody watches: killed, at its limit, raised, killed again, and done without a check too many."""
+        """Run a detached job: kill its worker, suspend it at its limit, raise that, kill again; no check runs twice."""
         self._head(f"nightherd run {INSPECTOR} --detach")
         job_id = self._client(fleet, environ).perform(Submit(agent=INSPECTOR)).id
         self._tell(job_id)
@@ -234,7 +228,7 @@ class Demo:
             jobs = observe_jobs(reader, newest, is_at_work, now)
         cost = sum(job.cost_microusd for job in jobs)
         if self.screen.is_json:
-            results = [result_document(one.job, one.texts) for one in played]
+            results = [result_document(one.job, one.texts, spell=command_for) for one in played]
             data = {
                 "directory": str(self.place) if is_kept else None,
                 "jobs": results,

@@ -187,7 +187,7 @@ def run_git(git: str, repository: Path, environ: Mapping[str, str], *arguments: 
 
 
 KILLED_AT = (1, 4)
-"""The checks during which somebody is killed: before the job meets its limit, and after that was raised."""
+"""The checks during which the worker is killed: before the job reaches its limit, and after that was raised."""
 PATIENCE_S = 60.0
 LOOK_S = 0.02
 
@@ -220,7 +220,7 @@ class Workers:
             worker.wait()
 
     def go_on(self) -> list[str]:
-        """Another worker does what is left; what it said."""
+        """Let another worker finish the job; return what it printed."""
         done = subprocess.run(
             self._command(),
             cwd=self.place,
@@ -235,7 +235,7 @@ class Workers:
         return done.stdout.splitlines()
 
     def checks(self) -> list[str]:
-        """What the agent has written down: one line for each check that was really made."""
+        """Return what the agent has written: one line for each check that really ran."""
         try:
             return (self.place / REPOSITORY / CHECKS).read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:

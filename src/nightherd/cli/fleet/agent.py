@@ -8,13 +8,13 @@ import click
 
 from nightherd.cli.daemon.status import agent_table, look
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.jobs.command import find_agent
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import complete_agents, json_option
-from nightherd.cli.screen.render import Screen, status_cell
-from nightherd.cli.screen.text import neutralise
+from nightherd.cli.next_steps import command_for
+from nightherd.cli.screen.render import Screen, neutralise, status_cell
+from nightherd.model.jobs.lost import lost_text
 from nightherd.model.schedules.rule import Cron
 from nightherd.model.sessions.order import suspended_text
 from nightherd.views.fleet import AgentView, agent_row
@@ -31,7 +31,7 @@ from nightherd.wiring.stores import open_reader, system_clock
         "show": Entry("nightherd.cli.fleet.agent:show", "Show an agent."),
         "reset": Entry("nightherd.cli.fleet.agent:reset", "Clear an agent's error."),
         "resume": Entry(
-            "nightherd.cli.sessions.fork:agent_resume", "Resume an agent's latest session."
+            "nightherd.cli.sessions.actions:agent_resume", "Resume an agent's latest session."
         ),
     },
     default="list",
@@ -82,11 +82,10 @@ def show(invocation: Invocation, agent: str) -> None:
         ("runtime", row["runtime"] or "-"),
         ("about", state.error_message or row["description"] or "-"),
     ]
+    lines += [("lost", lost_text(job, command_for)) for job in view.lost_jobs]
     lines += [
-        ("lost", f"{one.id} lost its worker; {one.lost.next}") for one in view.lost_jobs if one.lost
-    ]
-    lines += [
-        ("suspended", f"{one.id} {suspended_text(one, screen.time)}") for one in view.suspended_jobs
+        ("suspended", f"{job.id} {suspended_text(job, screen.time, command_for)}")
+        for job in view.suspended_jobs
     ]
     for label, text in lines:
         screen.show(f"{label.ljust(9)} {neutralise(str(text))}")

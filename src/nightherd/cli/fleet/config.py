@@ -1,4 +1,4 @@
-"""`nightherd config`: is the fleet file right, what does it come to, and what may it say."""
+"""`nightherd config`: check the fleet file, show the resolved configuration, print the schema."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any, get_args
 import click
 
 from nightherd.cli.fleet.load import load_all, notice_text, problems_data, problems_text
-from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.invocation import Invocation, complete_agents, invocation_of, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import complete_agents, json_option
 from nightherd.config.json_schema import FileKind, json_schema
 from nightherd.config.load import CheckedFleet
 from nightherd.config.report import render_problems, shown_file

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.options import json_option
+from nightherd.cli.invocation import Invocation, json_option
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, fleet_file_in
 from nightherd.config.json_schema import json_schema
 from nightherd.errors import NightherdError, RefusedError

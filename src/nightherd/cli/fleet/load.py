@@ -1,25 +1,32 @@
-"""The fleet as commands need it: loaded, with what has to be said about it told."""
+"""The fleet as commands need it: loaded, without what waits for a person, and with what has to be said about it told."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.next_steps import advice_for
-from nightherd.cli.screen.text import neutralise
+from nightherd.cli.next_steps import ACCEPT, advice_for
+from nightherd.cli.screen.render import neutralise
+from nightherd.config.acceptance import Admission, admit
 from nightherd.config.load import LoadedFleet
 from nightherd.config.report import problem_data, render_problems, shown_file
 from nightherd.errors import RefusedError
-from nightherd.model.agents.agent import Fleet
+from nightherd.files.paths import directory_identity
+from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.agents.runtime import RuntimeName
+from nightherd.model.permissions.widening import Widening
 from nightherd.model.problem import Problem, Severity
 from nightherd.wiring.fleets import load_fleet
+from nightherd.wiring.machine import find_agent_above
 from nightherd.wiring.runtimes import check_runtime
+from nightherd.wiring.stores import system_clock
 
 TOLD = 20
-"""How many lines are said about a fleet before it starts."""
+"""How many notices are shown before a fleet starts."""
 NAMED = 5
 """How many agents are named of those that cannot be run."""
 
@@ -31,7 +38,7 @@ def load_fleet_with_notices(
     is_quiet: bool = False,
     is_run: bool = False,
 ) -> Fleet:
-    """The fleet; what `agent` or the fleet itself uses that does nothing yet is told, one line each.
+    """The fleet; shows one line for each setting of `agent` or the fleet that is not active yet.
 
     The other agents are `config check`'s matter: a large fleet would drown the one that runs. Without an
     `agent`, only what is about the fleet itself. `is_run`: agents are run with it, so what nobody has accepted
@@ -41,11 +48,11 @@ def load_fleet_with_notices(
     for notice in () if is_quiet else loaded.notices:
         if concerns(notice, agent):
             invocation.screen.say(notice_text(notice, invocation.cwd))
-    return _admitted(invocation, loaded.fleet, agent) if is_run else loaded.fleet
+    return admitted(invocation, loaded.fleet, agent=agent) if is_run else loaded.fleet
 
 
 def load_fleet_to_start(invocation: Invocation, agents: Sequence[str] = ()) -> Fleet:
-    """The fleet, for a command that runs it: everything that does nothing yet is told, and who does not run.
+    """Return the fleet for a command that runs it; shows settings that are not active yet, and agents that do not run.
 
     Of `agents`, or of all; after the first lines of a large fleet, how many more there are.
     """
@@ -59,15 +66,7 @@ def load_fleet_to_start(invocation: Invocation, agents: Sequence[str] = ()) -> F
     for name, agent in loaded.fleet.agents.items():
         if agent.blocked_by and (not agents or name in agents):
             invocation.screen.say(f"agent {name} does not run; the others do")
-    return _admitted(invocation, loaded.fleet, None)
-
-
-def _admitted(invocation: Invocation, fleet: Fleet, agent: str | None) -> Fleet:
-    """The fleet without what nobody has accepted."""
-    from nightherd.cli.fleet.acceptance import admitted
-
-    # Only commands that run agents need what compares configurations.
-    return admitted(invocation, fleet, agent=agent)
+    return admitted(invocation, loaded.fleet)
 
 
 def load_all(invocation: Invocation) -> LoadedFleet:
@@ -131,3 +130,61 @@ def notice_text(notice: Problem, cwd: Path) -> str:
     file = shown_file(place.file, cwd)
     kind = "error" if notice.severity is Severity.BLOCKED else "notice"
     return neutralise(f"{kind}: {file}:{place.line}:{place.column}: {notice.message}")
+
+
+SHOWN = 5
+"""How many changes are named in a line."""
+
+
+def admitted(invocation: Invocation, fleet: Fleet, *, agent: str | None = None) -> Fleet:
+    """The fleet without what waits for a person; on a terminal the person there accepts all of it.
+
+    `RefusedError` when `agent` is one that waits as a whole.
+    """
+    state_dir = invocation.new_state_directory()
+    if not state_dir.is_dir():
+        return fleet  # recorded with the first job
+    admission = admit(
+        fleet, state_dir, at=system_clock().now(), is_accepted=is_at_terminal(invocation)
+    )
+    tell_admission(invocation, admission)
+    if agent in admission.fleet.withheld:
+        get_agent(admission.fleet.agents, agent, admission.fleet.withheld)
+    return admission.fleet
+
+
+def tell_admission(invocation: Invocation, admission: Admission) -> None:
+    """One line for what was accepted, one for what waits."""
+    if admission.accepted:
+        invocation.screen.say(f"accepted: {short(admission.accepted)}")
+    if admission.pending:
+        invocation.screen.say(
+            f"not in effect until a person accepts it: {short(admission.pending)}\n  try: {ACCEPT}"
+        )
+
+
+def short(changes: Sequence[Widening]) -> str:
+    """The first of the changes, in one line."""
+    named = "; ".join(neutralise(one.text) for one in changes[:SHOWN])
+    return f"{named} and {len(changes) - SHOWN} more" if len(changes) > SHOWN else named
+
+
+def is_at_terminal(invocation: Invocation) -> bool:
+    """Whether a person is there: a terminal, and no agent above this process."""
+    has_terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+    return has_terminal and _agent_above(invocation.new_state_directory()) is None
+
+
+def refuse_agents(state_dir: Path, what: str) -> None:
+    """`RefusedError` when an agent of this fleet runs the command: only a person may give agents more."""
+    execution = _agent_above(state_dir)
+    if execution is not None:
+        raise RefusedError(
+            f"{what} gives agents more permissions, and an agent started this process (execution {execution})",
+            hint="run it from a shell of your own",
+        )
+
+
+def _agent_above(state_dir: Path) -> str | None:
+    directory = directory_identity(state_dir) if state_dir.is_dir() else ""
+    return find_agent_above(os.getpid(), directory)

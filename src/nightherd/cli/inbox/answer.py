@@ -11,10 +11,9 @@ import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.inbox.list import item_argument
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.limits.options import read_limits
 from nightherd.cli.operations import open_client
-from nightherd.cli.options import json_option
 from nightherd.engine.operations.inbox import Answered
 from nightherd.engine.operations.requests import Answer
 from nightherd.errors import UsageError

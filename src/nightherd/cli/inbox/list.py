@@ -11,11 +11,17 @@ from typing import Any
 
 import click
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import complete_agents, json_option
-from nightherd.cli.screen.render import Screen, table
-from nightherd.cli.screen.text import PAGE, neutralise, next_page, one_line, relative
+from nightherd.cli.screen.render import (
+    PAGE,
+    Screen,
+    neutralise,
+    next_page,
+    one_line,
+    relative,
+    table,
+)
 from nightherd.errors import UsageError
 from nightherd.model.inbox.item import VERDICTS, InboxItem, InboxQuery, ItemKind, Verdict
 from nightherd.model.units import format_usd
@@ -39,7 +45,7 @@ TITLE = 100
 
 def complete_items(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The newest items that wait and begin so."""
-    from nightherd.cli.options import _invocation
+    from nightherd.cli.invocation import _invocation
 
     try:
         with closing(open_reader(_invocation(ctx).state_directory())) as reader:

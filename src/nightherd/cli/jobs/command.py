@@ -15,9 +15,9 @@ from nightherd.cli.edge import abandon_output
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.jobs.list import observed
 from nightherd.cli.jobs.watch import show_text, stop_on_signals, watching
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.operations import FleetClient, open_client
-from nightherd.cli.screen.render import Screen, Style
-from nightherd.cli.screen.text import length, neutralise, one_line
+from nightherd.cli.screen.render import Screen, Style, length, neutralise, one_line
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.contexts import Stores
@@ -26,12 +26,7 @@ from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import NewJobRequest
 from nightherd.engine.operations.wait import wait_for_job
-from nightherd.errors import (
-    AgentNotFoundError,
-    InterruptedRunError,
-    JobTimeoutError,
-    unwrapped,
-)
+from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError, unwrapped
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.jobs.decisions import INTERRUPTED
 from nightherd.model.jobs.failure import advice_on
@@ -42,8 +37,7 @@ from nightherd.model.sessions.order import ahead_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
 from nightherd.views.job_document import NO_TROUBLES, Troubles, result_document, troubles_of
-from nightherd.views.jobs import job_row
-from nightherd.views.observed import observe_job
+from nightherd.views.jobs import job_row, observe_job
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import open_worker, rescuer
@@ -116,7 +110,7 @@ def run_or_enqueue(
             screen.say(f"log {write_output_log(client.state_dir, finished.job.id)}")
         tell_result(finished, screen, is_quiet=quiet)
     except BrokenPipeError:
-        # Nobody reads on; the exit code still says how the job ended.
+        # The reader has closed the pipe; the exit code still says how the job ended.
         abandon_output()
     ctx.exit(exit_code_of(finished.job))
 
@@ -195,7 +189,9 @@ def tell_launch(job: Job, invocation: Invocation) -> None:
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
         seen = observed(job, invocation.state_directory(), now)
-        screen.document("launch", {**job_row(seen), **result_document(seen, None)}, now)
+        screen.document(
+            "launch", {**job_row(seen), **result_document(seen, None, spell=command_for)}, now
+        )
         return
     screen.show(job.id)
     screen.flush()
@@ -207,7 +203,7 @@ def tell_waits(job: Job, invocation: Invocation) -> None:
     with closing(open_job_list(invocation.state_directory())) as reader:
         ahead = reader.jobs_ahead(job, 1) if job.status is JobStatus.PENDING else ()
     if ahead:
-        tell_waiting(invocation.screen, ahead_text(ahead[0], invocation.screen.time))
+        tell_waiting(invocation.screen, ahead_text(ahead[0], invocation.screen.time, command_for))
     if find_daemon(invocation.state_directory()) is None:
         invocation.screen.say("no worker is running; run it now: nightherd worker --until-idle")
     else:
@@ -229,7 +225,8 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     """How it ended: the document for programs, the bare answer when quiet, else a line of talk."""
     job, now = finished.job, system_clock().now()
     if screen.is_json:
-        screen.document("run", result_document(job, finished.texts, finished.troubles), now)
+        document = result_document(job, finished.texts, finished.troubles, spell=command_for)
+        screen.document("run", document, now)
         return
     answer = (finished.texts.summary if finished.texts else None) or job.summary
     if is_quiet and answer:
@@ -244,13 +241,13 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     if is_quiet and job.status is JobStatus.COMPLETED:
         return
     screen.say(f"{result_line(job, screen.err)}, nightherd jobs show {job.id}")
-    # The end of a run is among its events; that nobody continues it is not.
+    # The events show how a run ends, but not that it was interrupted.
     if job.error and (is_quiet or job.error_code == INTERRUPTED):
         screen.say(f"  {one_line(job.error)}")
     if job.resumes_at is not None:
         at = screen.time(job.resumes_at)
         screen.say(f"  it resumes by itself at {at} if a daemon or a worker runs then")
-    advice = advice_on(job)
+    advice = advice_on(job).text(command_for)
     if advice is not None:
         screen.say(f"  try: {screen.err.bold(advice)}")
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from nightherd.cli.screen.render import Screen, Style
-from nightherd.cli.screen.text import neutralise, one_line
+from nightherd.cli.screen.render import Screen, Style, neutralise, one_line
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,

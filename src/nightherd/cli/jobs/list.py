@@ -11,17 +11,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import (
+    Invocation,
+    agent_filter,
+    before_option,
+    json_option,
+    page_option,
+    status_option,
+)
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import agent_filter, before_option, json_option, page_option
-from nightherd.cli.screen.render import Screen, status_cell, table
-from nightherd.cli.screen.text import PAGE, length, neutralise, next_page, one_line
+from nightherd.cli.next_steps import command_for
+from nightherd.cli.screen.render import (
+    PAGE,
+    Screen,
+    length,
+    neutralise,
+    next_page,
+    one_line,
+    status_cell,
+    table,
+)
 from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
-from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.jobs.lost import ObservedJob, next_text
 from nightherd.model.units import format_usd
-from nightherd.views.jobs import job_row, list_page
-from nightherd.views.observed import observe_job, observe_jobs
+from nightherd.views.jobs import job_row, list_page, observe_job, observe_jobs
 from nightherd.wiring.stores import open_job_list, system_clock
 
 if TYPE_CHECKING:
@@ -71,11 +85,7 @@ def jobs() -> None:
 
 @click.command("list", epilog="Example: nightherd jobs list --agent hello --limit 5")
 @agent_filter
-@click.option(
-    "--status",
-    type=click.Choice([status.value for status in JobStatus]),
-    help="Show only jobs with this status.",
-)
+@status_option(JobStatus, "jobs")
 @page_option(PAGE)
 @before_option
 @click.option("--watch", is_flag=True, help="Refresh the list until you press Ctrl-C.")
@@ -181,14 +191,14 @@ def job_table(jobs: Sequence[ObservedJob], screen: Screen, now: datetime) -> str
 
 def _about(job: ObservedJob, screen: Screen, now: datetime) -> str:
     if job.lost is not None:
-        return f"lost its worker; {job.lost.next}"
+        return f"lost its worker; {next_text(job.lost, command_for)}"
     if job.resumes_at is not None and job.suspend_reason is not None:
         when = screen.when(job.resumes_at, now)
         return f"{job.suspend_reason.value}, resumes {when}: {job.error or ''}"
     if job.waits_behind is not None:
         from nightherd.model.sessions.order import ahead_text
 
-        return ahead_text(job.waits_behind, screen.time)
+        return ahead_text(job.waits_behind, screen.time, command_for)
     return job.error or job.summary or ""
 
 

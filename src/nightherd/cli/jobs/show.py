@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 import click
 from msgspec.structs import replace
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, job_argument, json_option
 from nightherd.cli.jobs.list import refresh_lost, why_text
 from nightherd.cli.limits.options import limit_text, tokens_text
-from nightherd.cli.options import job_argument, json_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import length, neutralise, one_line
+from nightherd.cli.next_steps import command_for
+from nightherd.cli.screen.render import Screen, length, neutralise, one_line
 from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import Execution, Job
+from nightherd.model.jobs.lost import next_text
 from nightherd.model.limits.limits import Limits
 from nightherd.model.limits.login import text_of
 from nightherd.model.sessions.order import ahead_text
@@ -94,17 +94,19 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
     pairs += _tree(view)
     if job.lost is not None:
         since = screen.when(job.lost.since, now)
-        pairs.append(("lost", f"since {since}: lost its worker; {job.lost.next}"))
+        pairs.append(
+            ("lost", f"since {since}: lost its worker; {next_text(job.lost, command_for)}")
+        )
     if view.rate_limit is not None:
         pairs.append(("waits", f"its login is {text_of(view.rate_limit, screen.time)}"))
     if job.waits_behind is not None:
-        pairs.append(("waits", ahead_text(job.waits_behind, screen.time)))
+        pairs.append(("waits", ahead_text(job.waits_behind, screen.time, command_for)))
     if job.resumes_at is not None:
         pairs.append(("resumes", f"{screen.when(job.resumes_at, now)}, by itself"))
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
     pairs += [("limit", one) for one in limits]
     pairs += _troubles(view)
-    advice = advice_on(job) if job.error else None
+    advice = advice_on(job).text(command_for) if job.error else None
     pairs += [("try", advice)] if advice is not None else []
     if len(view.executions) > 1:
         pairs += [
@@ -162,7 +164,7 @@ def _last_line(output: str | None) -> str:
 
 
 def _waited(view: JobView, now: datetime) -> str:
-    """Time in which nobody worked at it, where that is worth telling."""
+    """Return how long the job was suspended or queued, if that is worth showing."""
     span = waited(view, now)
     return f", and waited {length(span)}" if span is not None and span >= SHORTEST_WAIT else ""
 

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, job_argument, json_option
 from nightherd.cli.jobs.event_text import StreamedText
 from nightherd.cli.jobs.list import refresh_lost
-from nightherd.cli.options import job_argument, json_option
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.screen.render import Screen
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.jobs.lost import next_text
 from nightherd.model.journal.event import Event
 from nightherd.model.journal.live_text import TextDelta
 from nightherd.ports import JobReader, Journals
 from nightherd.views.events import event_document, follow_output, read_events, with_full_output
-from nightherd.views.jobs import find_job_id
-from nightherd.views.observed import observe_job
+from nightherd.views.jobs import find_job_id, observe_job
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
@@ -64,7 +64,7 @@ class LostNotice:
         screen = self._invocation.screen
         screen.flush()
         since = screen.time(seen.lost.since)
-        screen.say(f"{job.id}: since {since}: lost its worker; {seen.lost.next}")
+        screen.say(f"{job.id}: since {since}: lost its worker; {next_text(seen.lost, command_for)}")
 
 
 class Count(click.ParamType[str]):

@@ -28,7 +28,7 @@ WORKER_MARK = "NIGHTHERD_WORKER_PID"
 """In the environment of every process that an agent of this process has started."""
 
 KNOWN = frozenset({SystemSubtype.USER_INPUT, SystemSubtype.END})
-"""What the person who runs the job knows, or is told in other words."""
+"""Events that are not shown: the person who runs the job knows them, or another line says the same."""
 
 
 LOOK_S = 0.05
@@ -56,12 +56,12 @@ class Watcher:
         self._aside_until = ExitStack()
 
     def begin(self, job: Job) -> None:
-        """Told of the job, before any of its events."""
+        """Take the job, before any of its events."""
         if self._progress is not None:
             self._progress.begin(job)
 
     def __call__(self, event: Event) -> None:
-        """Told of each event after it is recorded."""
+        """Show an event after it is recorded."""
         if self._progress is not None:
             self._progress.tell(event)
         if is_about_answer(event):

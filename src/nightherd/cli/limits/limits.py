@@ -8,10 +8,9 @@ from contextlib import closing
 import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.jobs.command import find_agent
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.render import Screen, table
 from nightherd.engine.limits.guard import job_limits, limits_for
 from nightherd.errors import NightherdError
@@ -89,7 +88,7 @@ def declared_limits(invocation: Invocation, view: JobView) -> Limits | None:
     try:
         fleet = load_fleet_with_notices(invocation, is_quiet=True)
     except NightherdError:
-        return None  # a fleet file that is gone or wrong is told by commands that need it
+        return None  # commands that need the fleet file report a missing or wrong one
     agent = fleet.agents.get(view.job.agent)
     if agent is None or view.texts is None:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nightherd.cli.options import Command
+from nightherd.cli.invocation import Command
 from nightherd.errors import InvalidValueError, UsageError
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.jobs.job import Job

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from nightherd.cli.fleet.acceptance import admitted
-from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.fleet.load import admitted, load_fleet_with_notices
+from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.jobs.command import tell_launch
 from nightherd.cli.operations import open_client
-from nightherd.cli.options import json_option
 from nightherd.cli.schedules.list import schedule_argument, tell_schedule
 from nightherd.engine.operations.requests import RunSchedule, SetSchedule
 from nightherd.model.schedules.jobs import find_schedule
 
 
-@click.command("run", epilog="Example: nightherd schedule run hello/nightly")
-@schedule_argument
-@json_option
-@click.pass_obj
+def _command(name: str, *more: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Make the function a command about one schedule; the example also shows the `more` arguments."""
+    example = " ".join(["Example: nightherd schedule", name, "hello/nightly", *more])
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        with_options = schedule_argument(json_option(click.pass_obj(function)))
+        return click.command(name, epilog=example)(with_options)
+
+    return decorate
+
+
+@_command("run")
 def run(invocation: Invocation, schedule: str) -> None:
     """Submit a schedule's job now. A worker runs it; the schedule's own due times are not affected."""
     declared = load_fleet_with_notices(invocation)
@@ -31,38 +38,26 @@ def run(invocation: Invocation, schedule: str) -> None:
     tell_launch(open_client(invocation, fleet).perform(request), invocation)
 
 
-@click.command("enable", epilog="Example: nightherd schedule enable hello/nightly")
-@schedule_argument
-@json_option
-@click.pass_obj
+@_command("enable")
 def enable(invocation: Invocation, schedule: str) -> None:
     """Enable a schedule. Overrides the fleet file, and restarts a schedule that paused itself."""
     _override(invocation, schedule, enabled=True)
 
 
-@click.command("disable", epilog="Example: nightherd schedule disable hello/nightly")
-@schedule_argument
-@json_option
-@click.pass_obj
+@_command("disable")
 def disable(invocation: Invocation, schedule: str) -> None:
     """Disable a schedule. Overrides the fleet file; a running job of the schedule continues."""
     _override(invocation, schedule, enabled=False)
 
 
-@click.command("set", epilog="Example: nightherd schedule set hello/nightly '0 3 * * *'")
-@schedule_argument
+@_command("set", "'0 3 * * *'")
 @click.argument("rule", metavar="EXPR")
-@json_option
-@click.pass_obj
 def set_rule(invocation: Invocation, schedule: str, rule: str) -> None:
     """Change a schedule's rule. EXPR is an interval such as 30m, or a cron expression."""
     _override(invocation, schedule, rule=rule)
 
 
-@click.command("reset", epilog="Example: nightherd schedule reset hello/nightly")
-@schedule_argument
-@json_option
-@click.pass_obj
+@_command("reset")
 def reset(invocation: Invocation, schedule: str) -> None:
     """Undo changes to a schedule. Removes what enable, disable and set did; the fleet file decides again."""
     _override(invocation, schedule, reset=True)

@@ -9,19 +9,19 @@ from functools import partial
 import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.jobs.list import refresh_lost
-from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import (
+from nightherd.cli.invocation import (
     DURATION,
     Command,
+    Invocation,
     agent_filter,
     complete_schedules,
     json_option,
     page_option,
 )
-from nightherd.cli.screen.render import Screen, status_cell, table
-from nightherd.cli.screen.text import neutralise, one_line
+from nightherd.cli.jobs.list import refresh_lost
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.next_steps import command_for
+from nightherd.cli.screen.render import Screen, neutralise, one_line, status_cell, table
 from nightherd.daemon.record import find_daemon
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.lost import lost_text
@@ -171,7 +171,7 @@ def _cells(view: ScheduleView, screen: Screen, now: datetime) -> tuple[str, ...]
     if state.is_paused:
         about = f"paused after {state.consecutive_failures} failures: {about}"
     elif view.lost_job is not None:
-        about = lost_text(view.lost_job)
+        about = lost_text(view.lost_job, command_for)
     elif view.limit is not None:
         about = text_of(view.limit, screen.time)
     elif view.held_by:
@@ -263,7 +263,7 @@ def why(invocation: Invocation, schedule: str) -> None:
     screen, now = invocation.screen, system_clock().now()
     show_time = time_text if screen.is_json else partial(screen.time, zone=zone_of(view))
     last = why_last(slots, show_time)
-    coming = why_next(view, is_kept=is_kept, show_time=show_time)
+    coming = why_next(view, is_kept=is_kept, show_time=show_time, spell=command_for)
     if screen.is_json:
         data = {
             "schedule": schedule_row(view),

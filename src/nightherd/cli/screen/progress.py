@@ -72,7 +72,7 @@ class Spinner:
 
 
 class Bar:
-    """Fills as it is told of steps, and names the last one."""
+    """A bar that advances with each step and names the last one."""
 
     def __init__(self, file: TextIO, total: int, *, is_colored: bool) -> None:
         console = Console(file=file, force_terminal=True, no_color=not is_colored, highlight=False)
@@ -98,7 +98,7 @@ class Bar:
 
 
 EVERY = 50
-"""Counts between two updates: nobody reads faster, and drawing is not free."""
+"""Counts between two updates: people do not read faster, and drawing costs time."""
 
 
 class Busy:

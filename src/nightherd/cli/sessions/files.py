@@ -1,4 +1,4 @@
-"""`nightherd session export`: a session as a file for others."""
+"""`nightherd session export` and `import`: a session as a file for others, and back."""
 
 from __future__ import annotations
 
@@ -10,34 +10,19 @@ import click
 
 from nightherd import __version__
 from nightherd.cli.imports import fleet_if_any
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.options import json_option
+from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.sessions.options import imported_session, reading, session_argument
-from nightherd.engine.imports.session import AdoptedSession, SessionFile, import_session_file
+from nightherd.engine.imports.session import AdoptedSession
+from nightherd.engine.operations import transfer as operations
+from nightherd.engine.operations.transfer import ExportSession, ImportSession, export_session
 from nightherd.errors import NotFoundError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.model.text import counted
-from nightherd.views.export.claude import as_transcript, claude_session_id
-from nightherd.views.export.document import (
-    Export,
-    Exported,
-    ExportFormat,
-    as_document,
-    as_markdown,
-    as_page,
-    to_export,
-)
-from nightherd.views.sessions import get_session, session_row
+from nightherd.views.export.document import ExportFormat
+from nightherd.views.sessions import session_row
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.repair import open_import, read_session_file
 from nightherd.wiring.stores import open_journals, system_clock
-
-FORMATS: dict[ExportFormat, Export] = {
-    ExportFormat.JSON: as_document,
-    ExportFormat.CLAUDE: as_transcript,
-    ExportFormat.MARKDOWN: as_markdown,
-    ExportFormat.HTML: as_page,
-}
 
 
 @click.command("export", epilog="Example: nightherd session export @last --format html -o it.html")
@@ -64,11 +49,11 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
     chosen = ExportFormat(kind)
     named = imported_session(invocation, session)
     with reading(invocation) as reader:
-        found = get_session(reader, named.id)
-        exported = to_export(
-            reader, journals, found, at=now, version=__version__, is_at_work=is_at_work
+        request = ExportSession(session_id=named.id, format=chosen)
+        exported = export_session(
+            request, reader, journals, at=now, version=__version__, is_at_work=is_at_work
         )
-    pieces = FORMATS[chosen](exported)
+    pieces = exported.pieces
     if output is not None:
         target = invocation.cwd / output
         if not target.parent.is_dir():
@@ -77,28 +62,24 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
             )
         atomic_write_file(target, "".join(pieces))
         if screen.is_json:
-            written = {"session_id": found.id, "format": kind, "file": str(target)}
+            written = {"session_id": named.id, "format": kind, "file": str(target)}
             screen.document("session_file", written, now)
         else:
             screen.say(f"wrote {output}")
-            _show_usage(invocation, exported, chosen)
+            if (uuid := exported.claude_id) is not None:
+                screen.say(
+                    f"  put it where `claude` looks, as {uuid}.jsonl: claude --resume {uuid}"
+                )
     elif screen.is_json and chosen is ExportFormat.JSON:
         # Line ends stand only between its parts: without them it is the same document on one line.
         screen.show("".join(piece.replace("\n", "") for piece in pieces))
     elif screen.is_json:
-        text = {"session_id": found.id, "format": kind, "text": "".join(pieces)}
+        text = {"session_id": named.id, "format": kind, "text": "".join(pieces)}
         screen.document("session_file", text, now)
     else:
         # All of it before the first line is shown: a body that cannot be read leaves nothing behind.
         for line in list(lines_of(pieces)):
             screen.show(line)
-
-
-def _show_usage(invocation: Invocation, exported: Exported, kind: ExportFormat) -> None:
-    if kind is ExportFormat.CLAUDE:
-        uuid = claude_session_id(exported)
-        screen = invocation.screen
-        screen.say(f"  put it where `claude` looks, as {uuid}.jsonl: claude --resume {uuid}")
 
 
 def lines_of(pieces: Iterable[str]) -> Iterator[str]:
@@ -120,8 +101,8 @@ def lines_of(pieces: Iterable[str]) -> Iterator[str]:
 @click.pass_obj
 def import_session(invocation: Invocation, file: Path, is_dry: bool) -> None:
     """Import a session from a file. Takes what `session export` wrote; importing it again changes nothing."""
-    found = read_session_file(invocation.cwd / file)
-    adopted = anyio.run(_adopt, invocation, found, is_dry)
+    request = ImportSession(file=read_session_file(invocation.cwd / file))
+    adopted = anyio.run(_import, invocation, request, is_dry)
     screen, now = invocation.screen, system_clock().now()
     session = adopted.session
     if screen.is_json:
@@ -138,7 +119,7 @@ def import_session(invocation: Invocation, file: Path, is_dry: bool) -> None:
     screen.say(f"  continue it: nightherd session resume {session.id} -p TEXT")
 
 
-async def _adopt(invocation: Invocation, file: SessionFile, is_dry: bool) -> AdoptedSession:
+async def _import(invocation: Invocation, request: ImportSession, is_dry: bool) -> AdoptedSession:
     state, fleet = invocation.new_state_directory(), fleet_if_any(invocation)
     async with open_import(state, fleet, invocation.environ, is_dry=is_dry) as context:
-        return await import_session_file(file, context)
+        return await operations.import_session(request, context)

@@ -8,10 +8,9 @@ import anyio
 import click
 
 from nightherd.cli.imports import fleet_if_any
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Command, Invocation, complete_agents, complete_sessions
 from nightherd.cli.jobs.command import find_agent
 from nightherd.cli.operations import agents_of_fleet
-from nightherd.cli.options import Command, complete_agents, complete_sessions
 from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtMessage, ForkAt
 from nightherd.engine.sessions.import_turns import ImportedTurns, import_transcript_turns
 from nightherd.errors import UsageError
@@ -31,7 +30,7 @@ def session_argument(command: Command) -> Command:
 
 
 def agent_option(command: Command) -> Command:
-    """Who goes on in a session that came from elsewhere."""
+    """The agent that continues an imported session."""
     return click.option(
         "--agent",
         metavar="AGENT",

@@ -7,18 +7,16 @@ from datetime import datetime
 
 import click
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, complete_sessions, json_option, page_option
 from nightherd.cli.jobs.list import refresh_lost
-from nightherd.cli.options import complete_sessions, json_option, page_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import neutralise
+from nightherd.cli.screen.render import Screen, neutralise
+from nightherd.cli.sessions.list import comparison_text, message_text, session_card, tree_text
 from nightherd.cli.sessions.options import (
     imported_session,
     named_session,
     reading,
     session_argument,
 )
-from nightherd.cli.sessions.text import comparison_text, message_text, session_card, tree_text
 from nightherd.model.journal.message import open_calls
 from nightherd.model.sessions.session import SessionStatus
 from nightherd.model.text import counted

@@ -1,4 +1,4 @@
-"""`nightherd session takeover`: go on with a session by hand, in `claude` itself."""
+"""`nightherd session takeover`: continue a session in `claude` itself."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import click
 from msgspec.structs import replace
 
 from nightherd.cli.imports import fleet_if_any
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.options import json_option
+from nightherd.cli.invocation import Invocation, json_option
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.sessions.options import imported_session, reading, session_argument
 from nightherd.engine.sessions.import_turns import import_turns
 from nightherd.errors import NotFoundError, RefusedError
@@ -114,7 +114,7 @@ def check_takeover(session: Session, open_jobs: Sequence[Job]) -> str:
     coming = next((job for job in open_jobs if not needs_person(job)), None)
     if coming is not None:
         raise RefusedError(
-            ahead_text(coming),
+            ahead_text(coming, spell=command_for),
             hint=f"nightherd jobs cancel {coming.id}; or take over a fork of it: nightherd session fork {session.id}",
         )
     return session.runtime_session_id
@@ -137,7 +137,7 @@ def directory_of(session: Session, fleet: Fleet | None) -> str:
 
 
 def take_in(invocation: Invocation, session: Session, directory: str) -> Job | None:
-    """Put the transcript where Claude finds it from `directory`, and record what was said in it by hand, if anything."""
+    """Put the transcript where Claude finds it from `directory`, and import turns that were added outside nightherd."""
     fleet = fleet_if_any(invocation)
     environment = {**(fleet.environment if fleet is not None else {}), **invocation.environ}
     if session.runtime_session_id is not None:

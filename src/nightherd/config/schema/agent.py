@@ -1,6 +1,4 @@
-"""An agent: every key of an agent file, of an inline agent, and (but for the name) of `defaults`."""
-
-from __future__ import annotations
+"""An agent: every key of an agent file, of an inline agent, and (but for the name) of `defaults`; its MCP servers and plugins."""
 
 from typing import Annotated, Literal, Self
 
@@ -11,13 +9,13 @@ from nightherd.config.schema.hooks import Hooks
 from nightherd.config.schema.inbox import Approval
 from nightherd.config.schema.isolation import AgentDocker, FleetDocker, Sandbox
 from nightherd.config.schema.limits import Limits
-from nightherd.config.schema.mcp import AnyPlugin, McpServer
 from nightherd.config.schema.schedule import NamedSchedule, Schedule, Session
 from nightherd.config.schema.script import Steps
 from nightherd.config.schema.types import (
     AllowRule,
     Count,
     DenyRule,
+    Environment,
     Filling,
     Flag,
     Model,
@@ -27,10 +25,66 @@ from nightherd.config.schema.types import (
     Span,
     Text,
     Texts,
+    Timeout,
     ToolName,
     refuse,
     shaped,
 )
+
+
+class McpServer(Model):
+    """One MCP server: a process to start, or an address to connect to."""
+
+    type: Literal["stdio", "sse", "http"] | None = Field(
+        None, description="Transport of the server; http if there is a url, else stdio."
+    )
+    command: Filling | None = Field(None, description="Program to start.")
+    args: Texts = Field((), description="Its arguments.")
+    env: Environment = Field({}, description="Variables for its environment.")
+    url: Filling | None = Field(None, description="Address to connect to.")
+    headers: Environment = Field({}, description="HTTP headers to send.")
+    timeout: Timeout | None = Field(
+        None, description="How long a call may take: a duration, or milliseconds."
+    )
+    always_load: Flag | None = Field(
+        None,
+        alias="alwaysLoad",
+        description="Whether its tools are offered from the first turn on.",
+    )
+
+    @model_validator(mode="after")
+    def command_or_url(self) -> Self:
+        """Either a process or an address, and the type that goes with it."""
+        if (self.command is None) == (self.url is None):
+            has = "both" if self.command is not None else "neither"
+            raise refuse(
+                "incomplete", f"an MCP server has either 'command' or 'url'; this has {has}"
+            )
+        if self.type is not None and (self.type == "stdio") != (self.command is not None):
+            wanted = "command" if self.type == "stdio" else "url"
+            raise refuse(
+                "incomplete", f"an MCP server of type {self.type} needs {wanted!r}", key="type"
+            )
+        return self
+
+
+class Plugin(Model):
+    """One plugin directory."""
+
+    type: Literal["local"] = Field("local", description="Where it comes from.")
+    path: Filling = Field(description="Its directory.")
+    skip_mcp_discovery: Flag = Field(
+        False, alias="skipMcpDiscovery", description="Whether its own MCP servers are left alone."
+    )
+
+
+def from_path(value: object) -> object:
+    """A bare text is the plugin's directory."""
+    return {"path": value} if isinstance(value, str) else value
+
+
+AnyPlugin = Annotated[Plugin, BeforeValidator(from_path, json_schema_input_type=Text | Plugin)]
+
 
 PermissionMode = Literal[
     "default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk", "auto", "manual"
@@ -109,7 +163,7 @@ Schedules = Annotated[
 
 
 class AgentSettings(Model):
-    """Everything an agent can be told but its name: also what `defaults` takes."""
+    """All settings of an agent except its name; `defaults` takes the same."""
 
     description: Text | None = Field(None, description="What the agent is for.")
     working_directory: Directory | None = Field(
@@ -125,7 +179,7 @@ class AgentSettings(Model):
     )
     default_prompt: Text | None = Field(None, description="Prompt of a job that is given none.")
     system_prompt: Text | None = Field(None, description="System prompt of every job.")
-    session: Session = Field(Session.model_validate({}), description="How jobs share context.")
+    session: Session = Field(Session.model_construct(), description="How jobs share context.")
     schedules: Schedules | None = Field(
         None, description="Rules in time: a mapping by name, or a list with names."
     )

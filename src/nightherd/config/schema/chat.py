@@ -1,7 +1,5 @@
 """`chat`: people talking to an agent from Discord or Slack."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator

@@ -1,6 +1,4 @@
-"""The fleet file: who is in the fleet, what they share, and how the fleet itself runs."""
-
-from __future__ import annotations
+"""The fleet file: who is in the fleet, what they share, how the fleet itself runs, and how it is reached from outside."""
 
 from datetime import timedelta
 from typing import Any, Literal
@@ -10,8 +8,78 @@ from pydantic import Field
 from nightherd.config.schema.agent import Agent, AgentSettings, Directory
 from nightherd.config.schema.isolation import FleetDocker
 from nightherd.config.schema.limits import Limits, Prices, Retry
-from nightherd.config.schema.types import Count, Filling, Flag, Model, Name, Span, Text, Whole
-from nightherd.config.schema.web import Web, Webhooks
+from nightherd.config.schema.types import (
+    Count,
+    Filling,
+    Flag,
+    Hours,
+    Inputs,
+    Model,
+    Name,
+    Port,
+    Size,
+    Span,
+    Text,
+    Whole,
+)
+from nightherd.model.webhooks import BODY_LIMIT
+
+
+class WebhookEndpoint(Model):
+    """One address that messages come in by: /v1/hooks/NAME."""
+
+    agent: Filling = Field(description="Agent that gets the job.")
+    schedule: Name | None = Field(
+        None, description="Schedule of the agent that is fired; its settings are the job's."
+    )
+    prompt: Text | None = Field(
+        None, description="Prompt, with ${payload.a.b}; by default the agent's default_prompt."
+    )
+    inputs: Inputs = Field({}, description="Values for ${inputs.NAME}, with ${payload.a.b}.")
+    channel: Filling | None = Field(
+        None, description="Channel of the session, with ${payload.a.b}, for per_channel agents."
+    )
+    signature: Literal["github", "standard"] = Field(
+        "github", description="How the sender signs: as GitHub, or as Standard Webhooks."
+    )
+    secret_env: Filling | None = Field(
+        None, description="Variable with its secret; by default the shared one."
+    )
+    events: tuple[Filling, ...] | None = Field(
+        None, description="Events it acts on, as in issues.opened; else all."
+    )
+
+
+class Webhooks(Model):
+    """Requests from outside that make jobs."""
+
+    enabled: Flag = Field(False, description="Whether a port of their own is listened on.")
+    host: Filling = Field("localhost", description="Address to listen on.")
+    port: Port = Field(8081, description="Port to listen on.")
+    secret_env: Filling | None = Field(None, description="Variable that holds the shared secret.")
+    body_limit: Size = Field(BODY_LIMIT, description="Largest accepted body.")
+    replay_window: Span = Field(
+        timedelta(minutes=5), description="How far a signed time may be from now."
+    )
+    endpoints: dict[Name, WebhookEndpoint] = Field({}, description="Webhooks, by name.")
+
+
+class Web(Model):
+    """The API on a port, and the dashboard."""
+
+    enabled: Flag = Field(False, description="Whether it is served on a port.")
+    port: Port = Field(3232, description="Port to listen on.")
+    host: Filling = Field("localhost", description="Address to listen on.")
+    token_env: Filling = Field("NIGHTHERD_WEB_TOKEN", description="Variable with the API token.")
+    hosts: tuple[Filling, ...] = Field(
+        (), description="Names by which it may be addressed, besides its own."
+    )
+    session_expiry_hours: Hours = Field(24, description="Hours after which a chat in it ends.")
+    open_browser: Flag = Field(False, description="Whether a browser is opened at the start.")
+    tool_results: Flag = Field(True, description="Whether results of tools are shown.")
+    message_grouping: Literal["separate", "grouped"] = Field(
+        "separate", description="Whether messages in a row are shown as one."
+    )
 
 
 class FleetIdentity(Model):
@@ -48,7 +116,7 @@ class FleetSettings(Model):
 
     version: Count = Field(1, description="Version of the file format.")
     fleet: FleetIdentity = Field(
-        FleetIdentity.model_validate({}), description="What the fleet is called."
+        FleetIdentity.model_construct(), description="What the fleet is called."
     )
     limits: Limits | None = Field(None, description="What all its jobs together may use.")
     prices: Prices | None = Field(
@@ -71,11 +139,11 @@ class FleetSettings(Model):
     )
     reload: Literal["ask", "auto"] = Field(
         "ask",
-        description="Whether a change that gives agents more permissions waits for `nightherd reload --accept` if agents can write the fleet's files; auto applies it at once.",
+        description="Whether a change that gives agents more permissions waits until a person accepts it, where agents can write the fleet's files; auto applies it at once.",
     )
     max_restarts: Whole = Field(5, description="Number of lost workers after which a job fails.")
     retry: Retry = Field(
-        Retry.model_validate({}),
+        Retry.model_construct(),
         description="How jobs wait for rate limits, overload and outages to pass.",
     )
     durability: Literal["process", "checkpoint", "fsync"] = Field(

@@ -1,7 +1,5 @@
 """`hooks`: what happens after a job."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 

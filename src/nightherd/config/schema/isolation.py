@@ -1,7 +1,5 @@
 """`sandbox`: how the commands of a Claude agent are confined."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """`limits`: what a job may use before it is stopped."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 

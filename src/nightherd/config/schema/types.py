@@ -1,7 +1,5 @@
 """The kinds of values fields are made of. What a text means is decided by the model's own parsers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import timedelta

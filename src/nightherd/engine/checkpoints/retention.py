@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -94,13 +94,21 @@ def _branches(reader: StateReader, session_id: SessionId) -> Iterator[Session]:
         left.extend(one.id for one in found)
 
 
-async def apply_plans(
-    found: Iterable[JobPlan],
+class ApplyRetention(msgspec.Struct, frozen=True, kw_only=True):
+    """The checkpoints that retention deletes now: those of one job, else of all."""
+
+    job_id: JobId | None = None
+
+
+async def apply_retention(
+    request: ApplyRetention,
     room: RetentionContext,
     *,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Applied:
-    """Carry out the plans job by job, until `is_stopped`. What is wrong with one job holds up no other."""
+    """Delete what is planned job by job, until `is_stopped`. What is wrong with one job holds up no other."""
+    now = room.clock.now()
+    found = list(plans(room.reader, room.journals, room.persistence, now, request.job_id))
     done: list[JobPlan] = []
     failures: dict[str, str] = {}
     for one in found:
@@ -125,7 +133,7 @@ async def apply_plan(found: JobPlan, room: RetentionContext) -> Sequence[Checkpo
         rows = [{**checkpoint_row(one), "header": dict(one.header)} for one in going]
         room.archive.archive(found.job_id, rows, room.persistence.retention.archive_path)
     if found.is_archived or found.is_deleted:
-        # Before the rows: as long as they are there, whoever is killed here is planned for again.
+        # Before the rows: as long as they are there, a job that was interrupted here is planned again.
         room.archive.delete(found.job_id)
     change = RemoveCheckpoints(
         job_id=found.job_id,

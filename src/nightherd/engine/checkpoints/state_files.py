@@ -26,7 +26,7 @@ class StateFile:
     """The `state.json` of one execution's job, throttled.
 
     A checkpoint is written at once if the last write is long enough ago. Else it is written when the throttle ends,
-    by `write_due`, which somebody has to call now and then; only the newest checkpoint is.
+    by `write_due`, which has to be called now and then; only the newest checkpoint is.
     """
 
     def __init__(self, job_id: JobId, context: WorkerContext) -> None:
@@ -91,7 +91,7 @@ async def write_stopped(
 ) -> None:
     """Write the files of a job that no worker runs now, and of those below it if it has ended.
 
-    `on_trouble` is told what could not be written; without it the operator log has it.
+    `on_trouble` is called with what could not be written; without it the operator log has it.
     """
     job = stores.reader.find_job(job_id)
     if threads is None or job is None or job.status is JobStatus.RUNNING:
@@ -143,7 +143,7 @@ async def write_state(
 
 
 def log_unwritten(job_id: JobId, trouble: str, context: Stores) -> None:
-    """Tell the operator that the job's file is behind."""
+    """Report to the operator that the job's file is behind."""
     line = LogLine(
         at=context.clock.now(),
         level=LogLevel.WARNING,

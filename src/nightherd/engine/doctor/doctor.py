@@ -1,6 +1,6 @@
-"""Doctor: examines a state directory check by check, and mends what can be mended.
+"""Doctor: examines a state directory check by check, and repairs what can be repaired.
 
-A check looks, and says what it found; mending is a separate step, asked for. Nothing is ever thrown away:
+A check reports findings; repairing is a separate step that has to be requested. Nothing is ever thrown away:
 what cannot be used is kept aside under a name that says so.
 """
 
@@ -34,13 +34,13 @@ Examine = Callable[[], Iterable[Finding]]
 Mend = Callable[[Finding], Awaitable[None]]
 MendAll = Callable[[Sequence[Finding]], Awaitable[None]]
 OnStep = Callable[[str, int], None]
-"""Told what is being looked at or mended, and how many things that were so far."""
+"""Called with what is being checked or repaired, and how many of it so far."""
 
 
 class Check(msgspec.Struct, frozen=True):
     """One thing to look at. `is_deep` ones read everything there is and run only when asked.
 
-    What is found is mended one by one (`mend`), or together (`mend_all`) where one depends on the others.
+    Findings are repaired one by one (`repair`), or together (`repair_all`) where one depends on the others.
     """
 
     name: str
@@ -65,13 +65,13 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def no_step(title: str, count: int) -> None:
-    """Nobody watches."""
+    """Show no progress."""
 
 
 async def examine(
     checks: Iterable[Check], *, is_deep: bool, is_fixing: bool, on_step: OnStep = no_step
 ) -> list[Examined]:
-    """Run every check in order and, when fixing, mend what it finds before the next one looks.
+    """Run every check in order and, when fixing, repair what it finds before the next one runs.
 
     A check that cannot be carried out is a finding itself; the others still run.
     """
@@ -88,7 +88,7 @@ async def examine(
 
 
 def _look(check: Check) -> list[Finding]:
-    """What the check finds; what it found before it failed is found too."""
+    """Return the findings of a check, also those before it failed."""
     findings: list[Finding] = []
     try:
         for finding in check.examine():
@@ -100,6 +100,7 @@ def _look(check: Check) -> list[Finding]:
                 level=Level.PROBLEM,
                 message=f"cannot be examined: {message_of(error)}",
                 remedy=error.hint if isinstance(error, NightherdError) else None,
+                next_step=error.next_step if isinstance(error, NightherdError) else None,
             )
         )
     return findings
@@ -130,7 +131,7 @@ async def _mended_alone(mend: Mend, finding: Finding) -> Finding:
 async def _mended_together(
     check: Check, mend_all: MendAll, findings: list[Finding]
 ) -> list[Finding]:
-    """Mend them all, then look again: what is not found any more was mended."""
+    """Repair all of them, then check again: what is not found any more was fixed."""
     fixable = [finding for finding in findings if finding.is_fixable]
     try:
         await mend_all(fixable)

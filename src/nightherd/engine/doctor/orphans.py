@@ -1,4 +1,4 @@
-"""Orphans: journals whose rows were lost. Their rows are made again from what the journals say."""
+"""Orphans: journals whose rows were lost. Their rows are rebuilt from the journals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def orphans(record: RepairContext) -> Iterator[Finding]:
 
 def _orphan(job_id: JobId, why_not: str | None) -> Finding:
     remedies = {
-        None: "its row is made again from its journal",
+        None: "its row is rebuilt from its journal",
         NOTHING: "the file is kept aside; restore it from a backup if you can",
     }
     return Finding(
@@ -128,7 +128,7 @@ def _rebuilt(
         # A body that is missing from beside the journal takes nothing else with it.
         return _rebuilt(record, job_id, load_blobs=False) if load_blobs else None
     except ValueError:
-        return None  # a word of a newer nightherd: found again by whoever looks again
+        return None  # written by a newer nightherd; the next check finds it again
 
 
 def _beginning(record: RepairContext, job_id: JobId) -> tuple[datetime, str | None]:

@@ -1,6 +1,6 @@
-"""Reconcile: rows and journals agree again after whatever happened. The journal is what happened.
+"""Reconcile: make rows agree with their journals. The journal is what happened.
 
-Rows that are behind or ahead of their journal are corrected; what cannot be is said.
+Rows that are behind or ahead of their journal are corrected; the rest is reported.
 """
 
 from __future__ import annotations
@@ -23,33 +23,35 @@ from nightherd.model.doctor import Finding, Level
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.changes import CorrectJob
 from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.next_step import Action, NextStep
 from nightherd.views.jobs import get_job
 
 Known = Callable[[], Mapping[str, str]]
-"""Damage that somebody has noted: what was found, and when it was noted."""
-NOTE = "If there is none, note it: nightherd doctor --acknowledge"
+"""Damage that was acknowledged: its message, and when."""
+NOTE = "if there is none, acknowledge the damage"
+ACKNOWLEDGE = NextStep(Action.ACKNOWLEDGE_DAMAGE)
 
 
 DamagedBodies = Callable[[JobId], Iterable[str]]
-"""Tells what is wrong with the large bodies of a job's events."""
+"""Returns what is wrong with the large bodies of a job's events."""
 
 
 def no_bodies(job_id: JobId) -> Iterable[str]:
-    """Nobody looks."""
+    """Return no damage."""
     return ()
 
 
 def no_one_knows() -> Mapping[str, str]:
-    """Nothing has been noted."""
+    """Return no acknowledged damage."""
     return {}
 
 
 MAX_RESTARTS = 5
-"""How often a job whose record goes on without its row may be taken up again."""
+"""How often a job whose journal is ahead of its row may be restarted."""
 
 
 def disagreements(record: RepairContext) -> Iterator[Finding]:
-    """Rows that contradict their journal. Reads every journal's end."""
+    """Yield rows that contradict their journal. Reads the end of every journal."""
     for listed in list_jobs(record.reader, None):
         if _compare(record, listed) is None:
             continue
@@ -87,9 +89,9 @@ def damaged_journals(
     known: Known = no_one_knows,
     damaged_bodies: DamagedBodies = no_bodies,
 ) -> Iterator[Finding]:
-    """Journals with lines or large bodies that cannot be read, or with numbers missing. Reads all of them.
+    """Yield journals with lines or large bodies that cannot be read, or with missing numbers. Reads all of them.
 
-    Nothing mends them; damage that somebody has noted is no problem any more, and is told all the same.
+    They cannot be repaired. Damage that was acknowledged is still reported, but as a warning.
     """
     noted = known()
     for finding in _damaged(record, on_journal, damaged_bodies):
@@ -98,7 +100,9 @@ def damaged_journals(
             yield finding
         else:
             message = f"{finding.message}; noted on {at}"
-            yield replace(finding, level=Level.WARNING, message=message, remedy=None)
+            yield replace(
+                finding, level=Level.WARNING, message=message, remedy=None, next_step=None
+            )
 
 
 def _damaged(
@@ -117,7 +121,8 @@ def _damaged(
                 level=Level.PROBLEM,
                 message=f"job {job_id}: the line at byte {bad.offset} is not an event: {bad.reason}",
                 job_id=job_id,
-                remedy=f"restore the file from a backup; the line stays in place, and readers report it. {NOTE}",
+                remedy=f"restore the file from a backup; the line stays in place, and readers report it; {NOTE}",
+                next_step=ACKNOWLEDGE,
             )
         for message in damaged_bodies(job_id):
             yield Finding(
@@ -125,7 +130,8 @@ def _damaged(
                 level=Level.PROBLEM,
                 message=f"job {job_id}: {message}",
                 job_id=job_id,
-                remedy=f"restore the blob from a backup; everything else of the job can be read. {NOTE}",
+                remedy=f"restore the blob from a backup; everything else of the job can be read; {NOTE}",
+                next_step=ACKNOWLEDGE,
             )
         if found.missing:
             yield Finding(
@@ -133,7 +139,8 @@ def _damaged(
                 level=Level.PROBLEM,
                 message=f"job {job_id}: {found.missing} events are missing",
                 job_id=job_id,
-                remedy=f"restore the file from a backup. {NOTE}",
+                remedy=f"restore the file from a backup; {NOTE}",
+                next_step=ACKNOWLEDGE,
             )
 
 
@@ -169,7 +176,7 @@ def _compare(record: RepairContext, job: Job) -> Finding | None:
 
 
 def _found(job: Job, message: str, remedy: str, *, path: str | None = None) -> Finding:
-    """Something about a row that can be mended."""
+    """Return a finding about a row that can be repaired."""
     return Finding(
         check="record",
         level=Level.PROBLEM,
@@ -193,7 +200,7 @@ def _put_aside(record: RepairContext, job: Job) -> None:
 
 
 def _is_lost(job: Job) -> bool:
-    """Whether a job that has no journal had one."""
+    """Return whether a job that has no journal had one."""
     return job.is_terminal and job.epoch > 0
 
 
@@ -222,4 +229,5 @@ def _unreadable(check: str, job_id: JobId, error: NightherdError) -> Finding:
         message=f"job {job_id}: {error.message}",
         job_id=job_id,
         remedy=error.hint or "restore the file from a backup",
+        next_step=error.next_step,
     )

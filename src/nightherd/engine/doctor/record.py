@@ -11,11 +11,7 @@ from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.journal.recollection import Recollection, recollect
 from nightherd.model.worker import Worker
-from nightherd.ports import (
-    Process,
-    StateReader,
-    process_of,
-)
+from nightherd.ports import Process, StateReader, process_of
 from nightherd.views.jobs import every_job
 
 PAGE = 500
@@ -26,7 +22,7 @@ KillMarked = Callable[[ExecutionId], Awaitable[object]]
 
 
 class RepairContext(Stores, frozen=True, kw_only=True):
-    """The stores, and how to tell whether a process still exists."""
+    """The stores, and a way to check whether a process still exists."""
 
     is_alive: IsAlive
 

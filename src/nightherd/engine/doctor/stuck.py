@@ -1,4 +1,4 @@
-"""Stuck jobs: `running` by their row although nobody runs them. They end as their journal says.
+"""Stuck jobs: `running` by their row although no worker runs them. They end as their journal says.
 
 A journal that just stops is a job that was interrupted. Workers that never signed off are given up.
 """
@@ -16,10 +16,7 @@ from nightherd.engine.doctor.record import (
     recollected,
     workers_at_work,
 )
-from nightherd.engine.jobs.lost_execution import (
-    catch_up_with_journal,
-    change_after_loss,
-)
+from nightherd.engine.jobs.lost_execution import catch_up_with_journal, change_after_loss
 from nightherd.engine.jobs.settle import record_cancel
 from nightherd.model.change import EndWorker
 from nightherd.model.doctor import Finding, Level

@@ -46,7 +46,7 @@ from nightherd.model.usage import Usage
 from nightherd.ports import FinishedJournals, Journals, StateReader, StateWriter, TranscriptShelf
 
 OnProgress = Callable[[str], None]
-"""Told of every foreign record that is done with, by its name."""
+"""Called with the name of every foreign record that is finished."""
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +112,7 @@ class ImportContext(msgspec.Struct, frozen=True, kw_only=True):
 def session_id_for(
     kind: str, name: str, is_same: Callable[[Session], bool], context: ImportContext
 ) -> SessionId:
-    """The id of the session made from a foreign record: the same for the same record, whoever imports it.
+    """The id of the session made from a foreign record: the same for the same record, in every import.
 
     So two imports at the same time cannot make two sessions of one record. An id that another session has
     is passed over.
@@ -160,7 +160,7 @@ class ForeignJob(msgspec.Struct, frozen=True, kw_only=True):
     """Who it is; our own version and session are filled in."""
     prompt: str
     exit_reason: ExitReason | None
-    """How it ended; None when nobody ever said: it was interrupted."""
+    """How it ended; None when that is unknown: it was interrupted."""
     events: Callable[[Callable[[Unreadable], None]], Iterator[Event]]
     """What was said, read when asked for; what could not be read is told."""
     finished_at: datetime | None = None

@@ -1,6 +1,6 @@
 """Adopting an exported session: its jobs' journals first, then every row of it in one change.
 
-Killed on the way, nothing of it is there but journals that nobody names; the same import completes it. Done
+Killed on the way, nothing of it is there but journals that no row names; the same import completes it. Done
 again, it changes nothing.
 """
 

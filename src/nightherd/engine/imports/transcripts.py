@@ -29,7 +29,7 @@ from nightherd.model.text import shorten, whole_text
 from nightherd.model.units import FREE, MicroUsd
 
 AGENT = "claude"
-"""Whose sessions these are: nobody's in the fleet. They are reached by their id."""
+"""The agent of such sessions: none of the fleet. Sessions are named by their id."""
 
 RUNTIME = "cli"
 NAME_LIMIT = 100

@@ -1,6 +1,6 @@
 """Given up: jobs that ended without a word, because their workers were lost too often, have hooks all the same.
 
-Whoever gave a job up runs them, beside everything else it does. They are on record in the job's journal,
+The worker that gave a job up runs them, beside its other work. They are on record in the job's journal,
 after what its workers left there; one that an earlier worker had begun is not begun again.
 """
 
@@ -44,7 +44,7 @@ class AbandonedJobs:
         self._context = context
 
     def add(self, job: Job) -> None:
-        """`job` was given up, if it has ended; others are somebody's to go on with."""
+        """Add a job that was given up; one that has not ended is left to its next worker."""
         agent = self._agents.get(job.agent)
         if job.is_terminal and job.epoch > 0 and agent is not None and agent.hooks:
             self._waiting.append(job)
@@ -52,7 +52,7 @@ class AbandonedJobs:
             self._more.set()
 
     async def look_after(self) -> None:
-        """Run the hooks of whatever is added, one job after the other, for ever."""
+        """Run the hooks of the jobs that are added, one job after the other, until cancelled."""
         while True:
             await self._more.wait()
             self._more = anyio.Event()
@@ -68,7 +68,7 @@ class AbandonedJobs:
 
 
 async def run_hooks(job: Job, agent: Agent, context: WorkerContext) -> None:
-    """Run the hooks of a job that has ended and is nobody's any more."""
+    """Run the hooks of a job that has ended and has no worker."""
 
     def nobody(event: Event) -> None:
         """It is on record."""

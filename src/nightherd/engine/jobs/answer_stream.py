@@ -133,4 +133,4 @@ def write_leftover(job: Job, record: Memories) -> None:
 
 
 def _no_listener(event: Event) -> None:
-    """Nobody follows a job that has ended."""
+    """Ignore the text of a job that has ended."""

@@ -60,7 +60,7 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 
     before: Tally
     follow_up: str | None = None
-    """What the job was told when it was resumed, and has not answered yet."""
+    """The prompt that the job was resumed with, and has not answered yet."""
 
 
 def begin(
@@ -126,7 +126,7 @@ def begin(
 def _earliest(job: Job, context: Stores) -> str | None:
     """What the record begins with, by its subtype or type; None when a writer was killed before it had begun.
 
-    The pieces of lines that were never finished tell nothing, and a header that was damaged is told again.
+    Fragments of unfinished lines do not count, and a damaged header is written again.
     """
     for event in context.journals.read(job.id, load_blobs=False):
         if not isinstance(event, SystemEvent):
@@ -160,7 +160,7 @@ class _Past:
 
     @property
     def interruption(self) -> str:
-        """What is told of a call that the last execution left open: a suspension stops it, or a lost worker."""
+        """Return the result of a call that the last execution left open: a suspension or a lost worker cut it off."""
         if not self.was_suspended:
             return INTERRUPTED_CALL
         return interrupted_call(f"the job was suspended ({self._why})")
@@ -255,7 +255,7 @@ def _record_lost(job: Job) -> SystemEvent:
 
 
 def _answer_lost(used: Usage) -> SystemEvent:
-    """What is counted for an answer that the last execution asked for and nobody will ever see."""
+    """Return what is counted for an answer that the last execution requested and never received."""
     cost, tokens = format_usd(used.cost_microusd), tokens_in(used)
     text = f"an answer was asked for and lost: about {tokens} tokens, {cost}, count as used"
     return describe(Warned(code="answer_lost", raw=msgspec.to_builtins(used)), text)

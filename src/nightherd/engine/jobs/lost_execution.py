@@ -6,10 +6,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from nightherd.engine.doctor.record import (
-    RepairContext,
-    apply_changes,
-)
+from nightherd.engine.doctor.record import RepairContext, apply_changes
 from nightherd.model.ids import WorkerId
 from nightherd.model.jobs.changes import (
     CorrectJob,

@@ -9,7 +9,7 @@ from nightherd.engine.jobs.recorder import OnEvent
 from nightherd.model.jobs.job import Job
 from nightherd.model.journal.event import Event
 from nightherd.model.log import LogLevel, LogLine, line_of_end, line_of_event, line_of_start
-from nightherd.views.observed import own_job
+from nightherd.views.jobs import own_job
 
 
 def log_start(job: Job, context: Stores) -> None:
@@ -51,7 +51,7 @@ def log_rescue(job: Job, context: Stores) -> None:
 
 
 def log_trouble(context: Stores, tell: Callable[[str], None]) -> Callable[[str], None]:
-    """`tell`, with everything told written down as well."""
+    """Return `tell` with every report written to the operator log as well."""
 
     def told(text: str) -> None:
         context.log.write(

@@ -1,4 +1,4 @@
-"""Stopper: lets somebody else stop an execution, and see what it has used."""
+"""Stopper: stops an execution from outside, and shows what it has used."""
 
 from __future__ import annotations
 
@@ -112,5 +112,5 @@ def _jobs_to_cancel(context: WorkerContext) -> Sequence[JobId]:
     try:
         return context.reader.jobs_to_cancel(context.worker)
     except NightherdError:
-        # Who cannot read now asks again soon; the jobs go on, and whoever writes says what is wrong.
+        # A failed read is repeated soon; the jobs continue, and the writer reports what is wrong.
         return ()

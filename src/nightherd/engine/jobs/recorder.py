@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Sync = Callable[[Journal], Awaitable[None]]
 """Brings a journal to the disk without holding anybody up."""
 OnEvent = Callable[[Event], None]
-"""Told of every event, after it is durable."""
+"""Called with every event, after it is durable."""
 
 
 class Recorder:
@@ -43,7 +43,7 @@ class Recorder:
         self.tally = Tally()
         self.last_seq = 0
         self.last_error: ErrorEvent | None = None
-        """The last failure recorded, until somebody has dealt with it."""
+        """The last failure recorded, until it is handled."""
         self._secrets = secrets
         self._on_event = on_event
         self.is_ours = is_ours
@@ -61,7 +61,7 @@ class Recorder:
             journal.close()
 
     def record(self, event: Event) -> Event:
-        """Append `event`, then tell; returns it as written. `FencedError` once the job is not ours any more.
+        """Append `event`, then pass it on; return it as written. `FencedError` once the job is not ours any more.
 
         The journal's own fence works only once another owner has written; a lost lease is known before.
         """
@@ -82,7 +82,7 @@ class Recorder:
         """Everything recorded so far survives a power cut from here on, as far as the fleet wants that."""
         if self._journal is None:
             raise JournalError("the journal is closed")
-        # The journal stays open until that is done, whoever wants the job to end.
+        # The journal stays open until that is done, also when the job is cancelled.
         with CancelScope(shield=True):
             await sync(self._journal)
 
@@ -102,7 +102,7 @@ SHARE = 20
 class Progress:
     """Says when the row of one running job is to be written, and with what.
 
-    `is_countable` is False while somebody else counts the job's usage together with what it has set aside.
+    `is_countable` is False while another component counts the job's usage together with what it has set aside.
     """
 
     def __init__(

@@ -107,7 +107,7 @@ def hand_over_change(
 def record_cancel(job: Job, known: Recollection, record: RepairContext) -> Recollection:
     """Record the cancel of a lost job whose journal has another end already; what the journal says then.
 
-    The cancel came between the journal's last line and the row, and whoever made it was told that it counts.
+    The cancel came between the journal's last line and the row, and its caller was promised that it counts.
     """
     outcome = known.outcome
     if job.cancel_requested_at is None or outcome is None:

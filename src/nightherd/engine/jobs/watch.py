@@ -65,10 +65,10 @@ class Watch(Protocol):
         """What the job comes to when that time has passed."""
 
     def waited(self, seconds: float) -> None:
-        """Told before a pause of the run between two tries: it does not count as running time."""
+        """Start a pause between two tries: it does not count as running time."""
 
     async def at(self, point: TriggerPoint) -> None:
-        """Told by the runtime where it is (`RuntimeRequest.at`)."""
+        """Take where the runtime is (`RuntimeRequest.at`)."""
 
     async def after(self, event: Event, tally: Tally) -> Stop | None:
         """Asked after every recorded event; `tally` is what the whole record comes to with it."""
@@ -92,11 +92,11 @@ class Watch(Protocol):
         """
 
     async def settled(self, job: Job) -> None:
-        """Told once the job stands so."""
+        """Take the job once its row is written."""
 
 
 class QuietWatch:
-    """Nothing is limited and nobody wants bookmarks on the way: only an end that is no success has one."""
+    """A watch without limits and without checkpoints on the way: only an end without success has one."""
 
     stopped: Stop | None = None
     state_file: StateFile | None = None
@@ -200,7 +200,7 @@ class CloseWatch:
     ) -> None:
         self.stopped: Stop | None = None
         self._refused: Stop | None = None
-        """What the runtime was told when it last asked whether a turn may begin."""
+        """The answer when the runtime last asked whether a turn may begin."""
         self._hit: Hit | None = None
         self._job = job
         self._recorder = recorder

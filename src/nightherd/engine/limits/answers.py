@@ -1,7 +1,7 @@
 """Answers of agents that were asked about a limit: raise it, do without it, or let the job fail.
 
 The answer takes effect in one transaction with the end of the job that gave it, so it does once. Where the
-job that asked did not wait yet, whoever comes second sees to it: the job that begins to wait, the one that
+job that asked did not wait yet, the one that comes second applies the answer: the job that begins to wait, the one that
 has answered, or, when their workers are killed just then, any worker that looks (`Answers`).
 """
 
@@ -49,7 +49,7 @@ async def answer_changes(
 async def obey_earlier(job: Job, context: Stores) -> None:
     """Do what was answered about the wait of `job` when its worker was gone and it did not wait yet.
 
-    Whoever answered then had nobody to tell, and is not asked again.
+    An answer that came too early could not be delivered, and the question is not asked again.
     """
     if job.status is JobStatus.SUSPENDED and _is_left(job.id, context):
         asked = await to_thread.run_sync(_asked_before, job, context)
@@ -102,7 +102,7 @@ async def _obey(job: Job, asked: Sequence[JobId], context: Stores) -> None:
 
 
 async def _is_about(job: Job, waiting: Job, context: Stores) -> bool:
-    """Whether `job` was asked about this wait, and not about one that somebody has ended since."""
+    """Whether `job` was asked about this wait, and not about one that has ended since."""
     if (job.dedupe_key or "").endswith(f"-{waiting.epoch}"):
         return True
     return job.id in await to_thread.run_sync(_asked_before, waiting, context)

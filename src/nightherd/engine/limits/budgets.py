@@ -171,7 +171,7 @@ def fleet_budgets(limits: Limits) -> Iterator[Budget]:
 
 
 def tree_budgets(within: Sequence[ParentLimits], context: Stores) -> Iterator[Budget]:
-    """What the jobs above may use, this one included; as they stand now when somebody has raised them."""
+    """What the jobs above may use, this one included; re-read, because they may have been raised."""
     for above in within:
         root = above.job
         limits = {**above.limits, **raised(root, context)}

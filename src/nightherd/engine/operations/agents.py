@@ -33,7 +33,7 @@ class Agents(msgspec.Struct, frozen=True, kw_only=True):
 
     agents: Mapping[str, Agent]
     withheld: Collection[str]
-    """Agents that nobody has accepted yet."""
+    """Agents that no person has accepted yet."""
     is_same_directory: Callable[[str, str], bool]
     keeps_transcripts: Callable[[str], bool]
     """Whether a runtime, by its name, resumes from transcripts of Claude."""

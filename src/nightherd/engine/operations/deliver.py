@@ -1,6 +1,6 @@
 """Deliver: a message that came in by a webhook becomes a job, once, however often it is sent.
 
-The delivery and its job are recorded in one transaction before the sender is told anything: what was
+The delivery and its job are recorded in one transaction before the sender gets an answer: what was
 acknowledged is not lost, and what was not is sent again.
 """
 
@@ -12,8 +12,12 @@ from typing import Any
 import msgspec
 
 from nightherd.engine.contexts import FleetContext, Stores
-from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
-from nightherd.engine.operations.new_job import JobDraft, job_change, values_of
+from nightherd.engine.operations.new_job import (
+    JobDraft,
+    apply_with_fresh_ids,
+    job_change,
+    values_of,
+)
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why

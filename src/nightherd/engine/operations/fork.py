@@ -13,20 +13,17 @@ from itertools import takewhile
 import msgspec
 
 from nightherd.engine.contexts import Stores
-from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
-from nightherd.errors import InvalidValueError, NightherdError, RefusedError
+from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.agents.agent import Agent
-from nightherd.model.change import Applied, Refused
-from nightherd.model.ids import JobId, RandomText, SessionId, generate_session_id
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.outcome import Tally
 from nightherd.model.journal.event import AssistantEvent
 from nightherd.model.journal.message import Message, Speaker, open_calls
-from nightherd.model.sessions.changes import ForkSession
 from nightherd.model.sessions.session import Session, SessionStatus
 from nightherd.model.text import counted
 from nightherd.model.usage import tokens_in
 from nightherd.next_step import Action, NextStep
-from nightherd.ports import Clock, Journals, RuntimeFork, StateReader, StateWriter
+from nightherd.ports import Journals, RuntimeFork, StateReader
 from nightherd.views.checkpoints import list_bookmarks
 from nightherd.views.conversation import (
     Place,
@@ -251,30 +248,6 @@ def forked(session: Session, point: ForkPoint, *, session_id: SessionId, at: dat
     )
 
 
-async def fork_session(
-    session: Session,
-    point: ForkPoint,
-    *,
-    state: StateWriter,
-    clock: Clock,
-    random_text: RandomText,
-) -> Session:
-    """Record the fork and return it as it is on record. Either it is there, whole, or nothing is."""
-
-    def make(_: ForkSession | None = None) -> ForkSession:
-        session_id = generate_session_id(random_text)
-        return ForkSession(session=forked(session, point, session_id=session_id, at=clock.now()))
-
-    (answer,) = await apply_with_fresh_ids([make()], make, state.apply)
-    match answer:
-        case Applied(rows=(Session() as fork, *_)):
-            return fork
-        case Refused(message=message):
-            raise RefusedError(message)
-        case Applied():
-            raise NightherdError("the fork was recorded and not returned")
-
-
 NOTICE_LOOK_BACK = 32
 """Messages before the cut that are looked at; the calls of one answer are fewer, nearly always."""
 
@@ -283,7 +256,7 @@ def with_notice(
     prompt: str, agent: Agent, session: Session, fork: RuntimeFork | None, context: Stores
 ) -> str:
     """The prompt, and what the runtime that begins with `fork` would not know: before it what was asked right before
-    the cut, after it what became of calls that were cut off. Nobody knows, and none is made again."""
+    the cut, after it what became of calls that were cut off. The outcome is unknown, and no call is repeated."""
     if not agent.runtime.keeps_transcript or session.base_messages == 0:
         return prompt  # the others read it off the record
     if fork is not None and fork.at_uuid is None:

@@ -7,9 +7,8 @@ import msgspec
 from nightherd.engine.contexts import FleetContext
 from nightherd.engine.limits.logins import stopped_by
 from nightherd.engine.operations.agents import Agents
-from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
 from nightherd.engine.operations.jobs import retry_draft
-from nightherd.engine.operations.new_job import job_change
+from nightherd.engine.operations.new_job import apply_with_fresh_ids, job_change
 from nightherd.engine.operations.raise_limits import check_raised, given_before
 from nightherd.engine.operations.requests import Answer
 from nightherd.errors import ForbiddenError, InvalidValueError, NotFoundError, RefusedError

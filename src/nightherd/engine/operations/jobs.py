@@ -31,7 +31,7 @@ from nightherd.views.jobs import get_job
 async def retry_job(request: Retry, agent: Agent, context: FleetContext) -> Job:
     """A new job that asks `agent` for what the ended job was asked; one for each dedupe key.
 
-    It is held to what that one was held to, and is of its schedule and in its channel. It is nobody's child.
+    It is held to what that one was held to, and is of its schedule and in its channel. It has no parent.
     """
     draft = replace(
         retry_draft(request.job_id, agent, context),

@@ -1,10 +1,10 @@
-"""Submit: from a request to a recorded job. Nothing runs before the job is durable."""
+"""New jobs: from a draft to a recorded job. Nothing runs before the job is durable."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,7 +13,6 @@ from nightherd.engine.limits.budgets import daily_limits, days_above, tree_budge
 from nightherd.engine.limits.guard import job_limits
 from nightherd.engine.limits.logins import uncounted_text, unpriced_text
 from nightherd.engine.operations.fork import Branch, forked
-from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
 from nightherd.errors import (
     AgentBlockedError,
     NightherdError,
@@ -23,7 +22,7 @@ from nightherd.errors import (
 )
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.runtime import CostSource
-from nightherd.model.change import Applied, Refused, Why
+from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.ids import JobId, SessionId, generate_job_id, generate_session_id
 from nightherd.model.jobs.changes import SubmitJob
 from nightherd.model.jobs.job import Job, JobStatus, JobTexts, TriggerType
@@ -35,7 +34,7 @@ from nightherd.model.limits.spending import declared_price
 from nightherd.model.problem import Place, Problem
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.secrets import Secrets
-from nightherd.model.sessions.order import held_choices
+from nightherd.model.sessions.order import advice_on_suspended, steps_around
 from nightherd.model.sessions.session import (
     Session,
     SessionKey,
@@ -105,7 +104,10 @@ async def record_job(request: JobDraft, context: FleetContext) -> Submitted:
         case Refused(why=Why.MISSING, message=message):
             raise SessionNotFoundError(message, next_step=NextStep(Action.LIST_SESSIONS))
         case Refused(why=Why.SESSION_HELD, message=message, job=Job() as holder):
-            raise RefusedError(message, hint=held_choices(holder))
+            words, step = advice_on_suspended(holder)
+            raise RefusedError(
+                message, hint=words, next_step=step, alternatives=steps_around(holder)
+            )
         case Refused(message=message):
             raise RefusedError(message)
 
@@ -278,3 +280,36 @@ def _limits_spending(
         *days_above(within, context),
     ]
     return any(one.limits.spend is not None for one in days)
+
+
+ID_TRIES = 8
+"""How often a taken id is replaced by a new one; two in a row is already a one in a thousand million."""
+
+ChangeT = TypeVar("ChangeT")
+
+
+async def apply_with_fresh_ids(
+    changes: Sequence[ChangeT],
+    renew: Callable[[ChangeT], ChangeT],
+    apply: Callable[[Sequence[ChangeT]], Awaitable[Sequence[Answer]]],
+) -> list[Answer]:
+    """Apply the changes together and return their answers; `renew` gives a change whose id is taken another one.
+
+    `NightherdError` when the ids stay taken. What was applied by then stays applied.
+    """
+    tried = list(changes)
+    answers = list(await apply(tried))
+    for _ in range(ID_TRIES):
+        taken = [place for place, answer in enumerate(answers) if _is_taken(answer)]
+        if not taken:
+            return answers
+        for place in taken:
+            tried[place] = renew(tried[place])
+        again = await apply([tried[place] for place in taken])
+        for place, answer in zip(taken, again, strict=True):
+            answers[place] = answer
+    raise NightherdError(f"no free id after {ID_TRIES} tries")
+
+
+def _is_taken(answer: Answer) -> bool:
+    return isinstance(answer, Refused) and answer.why is Why.ID_TAKEN

@@ -1,7 +1,7 @@
 """Raising limits: of a job that waits at one, or before it comes to that.
 
 A new maximum that has been used up already would let a job do nothing. One that runs is only ever given more:
-whoever runs it looks before it stops at a limit, and nowhere else.
+the worker re-reads them before it suspends the job, and only then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ async def amend(
 ) -> Answer:
     """Give a job more that waits for a worker or runs; refused when it does neither any longer.
 
-    One that waits can also be told something besides, masked by the caller.
+    A suspended job can also get a new prompt, masked by the caller.
     """
     check_raised(job, agent, options, context.reader)
     given = _new(job, options, context.reader)

@@ -52,7 +52,7 @@ async def resume_job(
     check_admission(agent, job.schedule, options.merged(given), context)
     was_running = job.status is JobStatus.RUNNING
     if was_running:
-        # Its worker may be gone, and nobody has noticed yet.
+        # Its worker may be gone, and no worker has noticed yet.
         await rescue()
         job = get_job(context.reader, job.id)
     if job.status in OPEN:
@@ -213,7 +213,7 @@ async def resume_session(
         try:
             return await resume_job(_resume(last, request), agent, context, rescue=rescue)
         except RefusedError:
-            pass  # somebody is at it already: the new job comes after it
+            pass  # it is running already: the new job comes after it
     draft = await in_session(_draft(request, agent), session_id, context)
     return (await record_job(draft, context)).job
 

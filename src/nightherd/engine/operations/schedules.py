@@ -8,8 +8,13 @@ import msgspec
 from msgspec.structs import replace
 
 from nightherd.engine.contexts import FleetContext
-from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
-from nightherd.engine.operations.new_job import JobDraft, job_change, record_job, values_of
+from nightherd.engine.operations.new_job import (
+    JobDraft,
+    apply_with_fresh_ids,
+    job_change,
+    record_job,
+    values_of,
+)
 from nightherd.engine.operations.requests import RunSchedule, SetSchedule
 from nightherd.engine.schedules.entries import make_entry, plan
 from nightherd.errors import AgentBlockedError, InvalidValueError, NightherdError

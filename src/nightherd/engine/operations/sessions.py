@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nightherd.engine.contexts import FleetContext, Stores
-from nightherd.engine.operations.fork import find_point, fork_session
+from nightherd.engine.operations.fork import ForkPoint, find_point, forked
+from nightherd.engine.operations.new_job import apply_with_fresh_ids
 from nightherd.engine.operations.requests import ClearSession, Fork, UpdateSession
 from nightherd.engine.sessions.import_turns import told
-from nightherd.errors import RefusedError, SessionNotFoundError
-from nightherd.model.change import Change, Refused, Why
-from nightherd.model.sessions.changes import RemoveSession, RenameSession, UseSession
+from nightherd.errors import NightherdError, RefusedError, SessionNotFoundError
+from nightherd.model.change import Applied, Change, Refused, Why
+from nightherd.model.ids import RandomText, generate_session_id
+from nightherd.model.sessions.changes import ForkSession, RemoveSession, RenameSession, UseSession
 from nightherd.model.sessions.session import Session
 from nightherd.next_step import Action, NextStep
+from nightherd.ports import Clock, StateWriter
 from nightherd.views.sessions import get_session
 
 NAME_LIMIT = 100
@@ -29,6 +32,30 @@ async def fork(request: Fork, context: FleetContext) -> Session:
         clock=context.clock,
         random_text=context.random_text,
     )
+
+
+async def fork_session(
+    session: Session,
+    point: ForkPoint,
+    *,
+    state: StateWriter,
+    clock: Clock,
+    random_text: RandomText,
+) -> Session:
+    """Record the fork and return it as it is on record. Either it is there, whole, or nothing is."""
+
+    def make(_: ForkSession | None = None) -> ForkSession:
+        session_id = generate_session_id(random_text)
+        return ForkSession(session=forked(session, point, session_id=session_id, at=clock.now()))
+
+    (answer,) = await apply_with_fresh_ids([make()], make, state.apply)
+    match answer:
+        case Applied(rows=(Session() as fork, *_)):
+            return fork
+        case Refused(message=message):
+            raise RefusedError(message)
+        case Applied():
+            raise NightherdError("the fork was recorded and not returned")
 
 
 async def update_session(request: UpdateSession, stores: Stores) -> Session:

@@ -13,11 +13,7 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper, oversee
 from nightherd.engine.jobs.recorder import OnEvent
 from nightherd.engine.jobs.runner import run_job
-from nightherd.errors import (
-    FencedError,
-    NightherdError,
-    RefusedError,
-)
+from nightherd.errors import FencedError, NightherdError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
 from nightherd.model.change import EndWorker
@@ -38,7 +34,7 @@ Rescue = Callable[[], Awaitable[object]]
 
 
 class _Viewer:
-    """Shows each event once, whoever recorded it."""
+    """Shows each event once, whichever worker recorded it."""
 
     def __init__(self, on_event: OnEvent) -> None:
         self._on_event = on_event
@@ -66,9 +62,9 @@ async def wait_for_job(
 ) -> Job:
     """Execute the job as soon as it may be, or follow it when another worker has it; the job as it ended.
 
-    `on_wait` is told why it has to wait, once for each reason; `rescue` is called now and then meanwhile, for the
+    `on_wait` is called with why it has to wait, once for each reason; `rescue` is called now and then meanwhile, for the
     worker that is waited for may be gone. A job that goes first in its session and waits for a worker is run here
-    before it. Stopped, the job is cancelled, whoever has it. A job that is suspended, or
+    before it. When stopped, the job is cancelled, wherever it runs. A job that is suspended, or
     is handed over because nobody waits for it any longer, is returned as it stands. `injected` are tools for
     the run here; another worker does not have them. A process that was frozen for longer than its lease signs
     on again: it follows the job when another worker has it by then, and continues it when nobody has.
@@ -93,7 +89,7 @@ async def wait_for_job(
                     return done
         except FencedError:
             continue  # the lease is lost, or another worker has the job
-        except RefusedError as error:  # it has to wait, or somebody was quicker
+        except RefusedError as error:  # it has to wait, or another worker was quicker
             if told != error.message:
                 on_wait(error.message)
                 told = error.message
@@ -121,7 +117,7 @@ async def _with_lease(
     on_wait("this process was stopped for longer than its lease; checking its job")
     at = context.clock.now()
     lost = EndWorker(worker_id=context.worker, status=WorkerStatus.LOST, at=at)
-    await context.state.apply([lost])  # refused when somebody else has given it up
+    await context.state.apply([lost])  # refused when another worker has given it up
     worker, lease = await context.sign_on()
     stopper.reuse()
     await _look_after_others(rescue)
@@ -129,7 +125,7 @@ async def _with_lease(
 
 
 async def _look_after_others(rescue: Rescue | None) -> None:
-    with suppress(NightherdError):  # whoever does the work says what is wrong
+    with suppress(NightherdError):  # the worker reports what is wrong
         if rescue is not None:
             await rescue()
 
@@ -137,7 +133,7 @@ async def _look_after_others(rescue: Rescue | None) -> None:
 async def _run_first(job: Job, context: WorkerContext, stopper: Stopper, on_wait: OnWait) -> None:
     """Run the job that goes first in the session of `job`, if it waits for a worker; wake it if its time has come.
 
-    There may be no other worker. Once `stopper` is told anything, the job is handed back. Why it could not be run
+    There may be no other worker. Once `stopper` is set, the job is handed back. Why it could not be run
     is told to `on_wait`: it is no failure of `job`.
     """
     ahead = context.reader.jobs_ahead(job, 1)
@@ -155,7 +151,7 @@ async def _run_first(job: Job, context: WorkerContext, stopper: Stopper, on_wait
         tasks.start_soon(_hand_over_with, stopper, own)
         try:
             await _execute(first.id, agent, context, on_event=_unseen, stopper=own, injected=())
-        except RefusedError:  # fenced, or somebody else was quicker
+        except RefusedError:  # fenced, or another worker was quicker
             pass
         except NightherdError as error:
             on_wait(f"{first.id}: {error.message}")
@@ -169,7 +165,7 @@ async def _hand_over_with(stopper: Stopper, own: Stopper) -> None:
 
 
 def _unseen(event: Event) -> None:
-    """Nobody watches it here; it is in its journal."""
+    """Ignore the event; it is in the journal."""
 
 
 async def _execute(

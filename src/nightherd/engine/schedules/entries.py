@@ -37,7 +37,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def override_rule(self) -> str | None:
-        """The rule that somebody set."""
+        """The rule of the override."""
         return None if self.override is None else self.override.schedule
 
 
@@ -67,7 +67,7 @@ def make_entry(
     override: ScheduleOverride | None,
     on_trouble: Callable[[str], None] = lambda text: None,
 ) -> Entry:
-    """The schedule as it is declared, with what somebody set about it."""
+    """The schedule as it is declared, with its override."""
     key, rule = schedule_id(agent.name, schedule.name), schedule.rule
     if override is not None and override.schedule is not None:
         try:

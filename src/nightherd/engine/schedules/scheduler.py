@@ -38,15 +38,15 @@ from nightherd.model.schedules.schedule import (
 )
 
 LOOK_S = 1.0
-"""How often it looks whether somebody overrode a schedule or set the clock."""
+"""How often the scheduler checks for overrides and for a clock that was set."""
 TOGETHER = 200
 """Schedules fired in one transaction."""
 SOON_S = 0.05
-"""Before it looks again at what somebody else just changed."""
+"""How long to wait before reading what another process just changed."""
 
 
 class SchedulingReports(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom scheduling tells what it does."""
+    """Called with what the scheduler does."""
 
     on_fire: Callable[[str, JobId], None] = lambda schedule, job: None
     on_skip: Callable[[str, str], None] = lambda schedule, reason: None
@@ -109,7 +109,7 @@ class Scheduler:
         self._woken.set()
 
     async def run(self) -> None:
-        """Keep every schedule until cancelled. What goes wrong is told and tried again."""
+        """Keep every schedule until cancelled. A failure is reported and retried."""
         while True:
             try:
                 await self.look()
@@ -181,7 +181,7 @@ class Scheduler:
             await self._context.state.apply([one for one in retired if one is not None])
 
     def _plan_one(self, entry: Entry, state: ScheduleState | None, now: datetime) -> Plan | None:
-        """The schedule's next slot; None, and told, for one that something is wrong with."""
+        """Return the schedule's next slot; None, with a report, for a broken schedule."""
         try:
             return plan(entry, state, now, self._context.reader)
         except NightherdError:
@@ -235,7 +235,7 @@ class Scheduler:
                 yield entry
 
     def _firings_of(self, entry: Entry, now: datetime) -> list[_Firing]:
-        """What is due of a schedule; nothing, and told, for one that something is wrong with."""
+        """Return what is due of a schedule; nothing, with a report, for a broken schedule."""
         try:
             return list(self._firings(entry, now))
         except NightherdError:
@@ -291,7 +291,7 @@ class Scheduler:
                 held.add(firing.entry.id)
 
     def _take_in(self, firing: _Firing, answer: Answer, now: datetime) -> bool:
-        """Whether to go on after the slot: it was decided, by us or by somebody else."""
+        """Return whether to continue after the slot: it was decided, here or by another process."""
         key = firing.entry.id
         match answer:
             case Applied(job=None, rows=rows):

@@ -1,4 +1,4 @@
-"""Session care: sessions that nobody goes on with are over, and old ones are cleaned up.
+"""Session cleanup: unused sessions expire, and old ones are removed.
 
 Rows and journals stay: expiring is a status, cleaning up leaves a tombstone. What is in use, or waited for,
 is never touched; each change looks again in its own transaction.

@@ -1,7 +1,7 @@
 """Context limit: before a run, a conversation that has grown beyond its limit is made smaller.
 
 The older messages give way to a summary (`system/summary`), by the agent's own model where it has one;
-Claude runtimes are told to compact, which they record themselves (`system/compact_boundary`). Either the
+Claude runtimes get the command to compact, which they record themselves (`system/compact_boundary`). Either the
 event is on record or nothing has happened: an execution that is killed on the way begins with this again.
 """
 
@@ -69,7 +69,7 @@ async def keep_within_context(
 ) -> None:
     """Make the conversation of the job's session smaller if it is larger than the agent's terms say.
 
-    A model is asked only if `request.may_spend` lets it; else nothing happens, and whoever said no stops the job.
+    A model is asked only if `request.may_spend` lets it; else nothing happens, and the limit stops the job.
     """
     limit = request.agent.session.max_context_tokens
     if limit is None or job.session_id is None:
@@ -154,7 +154,7 @@ async def _summary_of(
     recorder: Recorder,
     context: WorkerContext,
 ) -> tuple[str, str] | None:
-    """The summary and who wrote it: the agent's own model, or nobody where there is none, or it fails.
+    """The summary and who wrote it: the agent's own model, or None where there is none, or it fails.
 
     None when there is not enough left to ask the model for it.
     """

@@ -1,4 +1,4 @@
-"""Turns made by hand: what somebody said in a session outside the fleet, told from what the fleet said itself.
+"""External turns: what was added to a session outside nightherd, separated from what its jobs said.
 
 A runtime's own memory holds both. What is in it and not on record was said by hand, unless it is what a job of
 ours had asked and was not answered, or was cut off from.
@@ -40,7 +40,7 @@ RETOLD = "claude"
 """The worker of jobs that only retell what a transcript says."""
 
 NOTICES = ("<command-", "<local-command-", "[Request interrupted by user")
-"""How lines begin that Claude puts in for its user; nobody asked them."""
+"""How lines begin that Claude puts in for its user; no person wrote them."""
 
 LOOK_BACK = 64
 """Events of a job that are looked at for the last thing said; mostly it is among them."""
@@ -123,9 +123,9 @@ class Unrecorded(msgspec.Struct, frozen=True, kw_only=True):
     """What the runtime's conversation holds and the record lacks."""
 
     answers: Sequence[MessageEvent] = ()
-    """Answers and results of the last job: the runtime received them when nobody listened any more."""
+    """Answers and results of the last job: the runtime received them after the job was stopped."""
     by_hand: Sequence[MessageEvent] = ()
-    """What somebody said in the session outside the fleet, with the answers to it; marked as such."""
+    """Prompts that were added outside nightherd, with their answers; marked as such."""
 
 
 NOTHING_UNRECORDED = Unrecorded()
@@ -134,7 +134,7 @@ NOTHING_UNRECORDED = Unrecorded()
 def find_unrecorded(session: Session, runtime_session_id: str, context: Stores) -> Unrecorded:
     """Return what the runtime's conversation holds besides what is on record of `session`.
 
-    Costs a look at two ends when there is nothing. What cannot be read is not recorded, and stops nobody.
+    Costs a look at two ends when there is nothing. What cannot be read is not recorded, and stops nothing.
     """
     reader, journals, transcripts = context.reader, context.journals, context.transcripts
     if not transcripts.covers(session.runtime_type):
@@ -195,7 +195,7 @@ def count_late_answers(
 ) -> tuple[LoseExecution, LateAnswers | None]:
     """Return the change with everything counted, and what is to be written once it is applied.
 
-    Nothing for a job that continues: whoever continues it records the answers.
+    Nothing for a job that continues: its next execution records the answers.
     """
     session_id = known.tally.runtime_session_id or job.runtime_session_id
     session = record.reader.find_session(job.session_id) if job.session_id is not None else None
@@ -214,7 +214,7 @@ def count_late_answers(
 
 
 def write_late_answers(job: Job, late: LateAnswers, record: RepairContext) -> None:
-    """Write them into the journal of the job, which has ended and is nobody's any more."""
+    """Write them into the journal of the job, which has ended and has no worker."""
     recorder = Recorder(record.secrets, _no_listener)
     execution = generate_execution_id(job.id, job.epoch)
     with recorder.into(record.journals.open(job.id, epoch=job.epoch, execution=execution)):
@@ -224,4 +224,4 @@ def write_late_answers(job: Job, late: LateAnswers, record: RepairContext) -> No
 
 
 def _no_listener(event: Event) -> None:
-    """Nobody follows a job that has ended."""
+    """Ignore the event: a job that has ended is not followed."""

@@ -1,7 +1,7 @@
 """Retelling: what was said in a session outside the fleet becomes a job of it that is over.
 
 So history, counts, forks and exports know it. Its journal is written whole, then its rows and the session's in one
-change: killed on the way, nothing of it is there but a journal that nobody names, and the next one tells it again.
+change: killed on the way, nothing of it is there but a journal that no row names, and the next import writes it again.
 """
 
 from __future__ import annotations
@@ -18,31 +18,21 @@ from nightherd.engine.operations.fork import find_point, forked
 from nightherd.engine.sessions.external_turns import RETOLD, external_events, on_record
 from nightherd.errors import NightherdError
 from nightherd.model.change import Applied, Refused, Why
-from nightherd.model.ids import (
-    JobId,
-    generate_execution_id,
-    generate_job_id,
-    generate_session_id,
-)
+from nightherd.model.ids import JobId, generate_execution_id, generate_job_id, generate_session_id
 from nightherd.model.jobs.job import Execution, ExitReason, Job, JobStatus, JobTexts, TriggerType
 from nightherd.model.journal.event import VERSION, ErrorEvent, Event, describe, is_message
 from nightherd.model.journal.recollection import RebuiltRows, Recollection, rebuilt_rows
 from nightherd.model.journal.system import Complete, End, ExecutionStarted, Header, Init
 from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.changes import AdoptTurns
-from nightherd.model.sessions.session import (
-    Session,
-    SessionStatus,
-    is_over,
-    status_between_jobs,
-)
+from nightherd.model.sessions.session import Session, SessionStatus, is_over, status_between_jobs
 from nightherd.model.sessions.shared import session_header
 from nightherd.model.usage import BYTES_PER_TOKEN
 from nightherd.ports import FinishedJournals, Journals, StateReader, StateWriter, Transcripts
 from nightherd.views.conversation import Segment, count_messages, segments_of
 
 BY_HAND, IMPORTED = "takeover", "import"
-"""What such a job was triggered by: somebody went on by hand, or all of it came from elsewhere."""
+"""Triggers of such jobs: turns added outside nightherd, or an imported session."""
 
 EPOCH = 1
 
@@ -116,7 +106,7 @@ async def import_turns(
     if spoken and not known.uuids:
         return ImportedTurns(
             session=session
-        )  # nothing on record has a name there: who can tell what is new?
+        )  # nothing on record has a name there: what is new is unknown
     is_ours = bool(spoken) and spoken[-1].job.worker != RETOLD
     events = list(external_events(found, known, turn_import.secrets, is_ours=is_ours))
     if not any(is_message(event) for event in events):
@@ -143,7 +133,7 @@ def _branch(session: Session, events: Sequence[Event], turn_import: TurnImport) 
 
 
 def _seed(session: Session, events: Sequence[Event]) -> str:
-    """The same for the same turns, whoever tells them; another for others."""
+    """Return an id that is the same for the same turns, in every process."""
     names = [event.uuid or "" for event in (events[0], events[-1])]
     return "\n".join([session.id, *names, str(len(events)), str(session.job_count)])
 
@@ -164,7 +154,7 @@ async def _record(
         case Applied(job=Job() as made):
             return ImportedTurns(session=after, job=made)
         case Refused(why=Why.STALE | Why.ID_TAKEN | Why.SESSION_BUSY):
-            # Somebody else has told it, or goes on in it and will: it is theirs.
+            # Another process has imported it, or is about to: leave it to that one.
             found = turn_import.reader.find_session(after.id)
             return ImportedTurns(session=found or after)
         case _:

@@ -30,7 +30,7 @@ class ClockWatch:
         """No slot before it was missed: nothing was there to miss it, or the clock jumped over it."""
 
     def is_set_back(self, now: datetime) -> bool:
-        """Whether the clock shows an earlier time than before; a clock that was set is told either way."""
+        """Whether the clock shows an earlier time than before; a clock that was set is reported either way."""
         before, reading = self._last, Reading(at=now, since_boot=self._since_boot())
         self._last = reading
         if before is None:

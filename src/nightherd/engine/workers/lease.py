@@ -123,7 +123,7 @@ async def leased(
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(thread.join, JOIN_S)
             leaving = EndWorker(worker_id=worker_id, status=WorkerStatus.LEFT, at=clock.now())
-            with suppress(NightherdError):  # whoever looks finds its process gone
+            with suppress(NightherdError):  # other workers find its process gone
                 await state.apply([leaving])
 
 

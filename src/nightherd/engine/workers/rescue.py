@@ -38,7 +38,7 @@ BATCH = 200
 """Jobs rescued in one transaction, so that a thousand of them do not keep everybody else waiting."""
 
 KillAllMarked = Callable[[Collection[ExecutionId]], Awaitable[Mapping[ExecutionId, str]]]
-"""Kills every process of these executions and sees them gone; tells which could not be killed, and why."""
+"""Kills every process of these executions and waits until they are gone; returns which could not be killed, and why."""
 
 OnTrouble = Callable[[str], None]
 
@@ -81,7 +81,7 @@ def nobody_else(job: Job) -> bool:
 
 
 def missing_from_journal(trouble: str) -> None:
-    """Whoever comes next finds the same."""
+    """Do nothing; the next worker finds the same."""
 
 
 async def rescue(
@@ -93,10 +93,10 @@ async def rescue(
     on_trouble: OnTrouble = missing_from_journal,
     threads: ThreadFiles | None = None,
 ) -> list[Job]:
-    """Give up workers whose lease is over, and take care of every job nobody runs; the jobs as they are now.
+    """Give up workers whose lease is over, and rescue every job without a worker; return the jobs as they are now.
 
     `is_orphan` says of a job whose worker lives that it is not run all the same; `is_wanted` leaves others
-    out. A job that cannot be taken care of is told to `on_trouble`, and keeps no other from it. The `state.json`
+    out. A job that cannot be rescued is reported to `on_trouble`, and delays no other. The `state.json`
     of each is written with `threads`: its worker may have died before it wrote the last checkpoint.
     """
     await _give_up(record, terms)

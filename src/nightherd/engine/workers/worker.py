@@ -1,6 +1,6 @@
-"""Worker: claims waiting jobs and runs them, as many at once as may be, until it is told to stop.
+"""Worker: claims pending jobs and runs them, as many at once as allowed, until it is stopped.
 
-It looks after the others too: jobs whose worker is gone are rescued by whoever is there.
+It looks after the others too: it rescues jobs whose worker is gone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MOST_AT_ONCE = 16
 
 
 class WorkerReports(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom the worker tells what it does."""
+    """Called with what the worker does."""
 
     on_start: Callable[[Job], None]
     on_event: Callable[[Job, Event], None]
@@ -301,7 +301,7 @@ class WorkerLoop:
             self._tell_trouble(error.message)
 
     async def _expire_sessions(self) -> None:
-        """Sessions that nobody goes on with are over."""
+        """Expire unused sessions."""
         try:
             await expire_sessions(self._context)
         except NightherdError as error:

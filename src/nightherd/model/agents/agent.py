@@ -99,7 +99,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = NO_LIMITS
     """What each of its jobs may use, and all of them in a day."""
     operation: str = "autonomous"
-    """How much it does by itself; nobody is asked while it is autonomous."""
+    """How much it does by itself; an autonomous agent asks no person."""
     identity: Identity | None = None
     metadata_file: str | None = None
     """A JSON file in the working directory that hooks may look into."""
@@ -184,7 +184,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 def get_agent(
     agents: Mapping[str, Agent], name: str, withheld: Collection[str] = frozenset()
 ) -> Agent:
-    """The agent of that name, which the fleet has to have. `RefusedError` for one that nobody has accepted."""
+    """The agent of that name, which the fleet has to have. `RefusedError` for one that no person has accepted."""
     agent = agents.get(name)
     if agent is not None:
         return agent

@@ -1,4 +1,4 @@
-"""MCP servers: those an agent declares, and tools that whoever starts a job gives to one run.
+"""MCP servers: those an agent declares, and tools that the caller gives to one run.
 
 A tool of a server is called `mcp__<server>__<tool>` everywhere. What a tool does is said apart from how it
 is reached: a runtime offers an injected server in whatever way its agent can use.

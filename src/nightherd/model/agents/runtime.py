@@ -22,7 +22,7 @@ class LoginKind(StrEnum):
     """Which account or key the requests of an agent are charged to."""
 
     NONE = "none"
-    """No account, or one that nightherd cannot tell apart: rate limits of one agent stop no other."""
+    """No account, or one that nightherd cannot identify: rate limits of one agent stop no other."""
     CLAUDE = "claude"
     """The login of Claude Code: a subscription, an API key or a cloud provider."""
     PROVIDER_KEY = "provider_key"
@@ -33,7 +33,7 @@ class CostSource(StrEnum):
     """Where the cost of an answer comes from."""
 
     UNKNOWN = "unknown"
-    """Nobody counts it: an agent with a limit of dollars does not run."""
+    """The cost is not counted: an agent with a dollar limit does not run."""
     REPORTED = "reported"
     """The runtime's events say it."""
     MODEL_PRICE = "model_price"

@@ -49,7 +49,7 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True):
 def after_job_moved(state: AgentState, job: Job, oldest_running: JobId | None) -> AgentState:
     """The agent's state once `job` stands as it does now; `oldest_running` counts `job` when it runs.
 
-    A failure stays until a job succeeds or somebody resets it; a cancelled job changes nothing about it.
+    A failure stays until a job succeeds or a person resets it; a cancelled job changes nothing about it.
     """
     last_job, error_message = state.last_job, state.error_message
     if job.is_terminal:

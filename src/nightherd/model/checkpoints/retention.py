@@ -13,6 +13,7 @@ from nightherd.model.checkpoints.persistence import OnCompletion, Retention
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
 from nightherd.model.text import counted
+from nightherd.next_step import Action, NextStep, SpellStep, plain_step
 
 
 class Reason(StrEnum):
@@ -91,7 +92,7 @@ def _branched(checkpoints: Sequence[Checkpoint], forked_at: Collection[int]) -> 
 def _wanted(
     job: Job, checkpoints: Sequence[Checkpoint], retention: Retention, now: datetime
 ) -> dict[int, Reason]:
-    """Those that would go if nobody needed them."""
+    """Checkpoints that would be removed if they were not needed."""
     if job.is_terminal and retention.action is not OnCompletion.KEEP:
         return {one.number: Reason.COMPLETED for one in checkpoints}
     going: dict[int, Reason] = {}
@@ -147,15 +148,17 @@ def next_step(retention: Retention, last: RetentionRun | None, now: datetime) ->
     return Step.APPLY if is_due else Step.NOTHING
 
 
-def run_text(run: RetentionRun) -> str:
-    """The run on one line, with what a person can do about it."""
+def run_text(run: RetentionRun, spell: SpellStep = plain_step) -> str:
+    """Return the run on one line, with what a person can do about it as `spell` writes it."""
     count = f"{counted(run.checkpoints, 'checkpoint')} of {counted(run.jobs, 'job')}"
+    apply_now = spell(NextStep(Action.APPLY_RETENTION))
     if not run.is_announcement:
         failed = f"; {counted(run.failures, 'job')} failed" if run.failures else ""
-        retry = "; see why: nightherd retention apply" if run.failures else ""
+        retry = f"; to see why: {apply_now}" if run.failures else ""
         return f"retention: archived or removed {count}{failed}{retry}"
     what = f"will archive or remove {count}" if run.jobs else "will run once a day"
     return (
         f"retention: {what}, from {run.next_at:%Y-%m-%dT%H:%M:%SZ} on; jobs and journals stay. "
-        f"Look: nightherd retention plan. Do it now: nightherd retention apply. Switch it off: {SWITCH}"
+        f"To see what: {spell(NextStep(Action.PLAN_RETENTION))}. To do it now: {apply_now}. "
+        f"To switch it off: {SWITCH}"
     )

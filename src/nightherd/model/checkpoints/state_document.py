@@ -38,7 +38,7 @@ STATUS_WORDS = {
     JobStatus.CANCELLED.value: "cancelled",
 }
 LONGEST_ANSWER_TOKENS = 4_096
-"""What a cut-off answer is measured by: nobody knows how long it would have become."""
+"""What a cut-off answer is measured by: its full length is unknown."""
 
 
 def state_document(

@@ -158,7 +158,7 @@ def resumed(job: Job) -> Job:
 
 
 def _cancelled_below(job: Job, at: datetime, rows: Rows) -> Iterator[Row]:
-    """The end of all that `job` had others do and nobody waits for any longer; the wish for it where it runs.
+    """End the child jobs that `job` no longer waits for; request a cancel for those that run.
 
     In the change that ends `job`, so that no kill comes between the two.
     """
@@ -193,7 +193,7 @@ def session_over(job: Job, rows: Rows) -> tuple[Row, ...]:
 def end_without_run(
     job: Job, reason: ExitReason, at: datetime, error: str | None, code: str | None
 ) -> Job:
-    """The job, ended by somebody else than a run of it."""
+    """End the job from outside its execution."""
     return replace(
         job,
         status=JOB_LIFECYCLE.check(job.status, STATUS_OF_EXIT[reason]),

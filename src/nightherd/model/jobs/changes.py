@@ -84,7 +84,7 @@ class SettleExecution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuspendExecution(msgspec.Struct, frozen=True, kw_only=True):
-    """The execution has ended and the job waits: for a time, or for somebody to let it go on."""
+    """The execution has ended and the job is suspended: until a time, or until a person resumes it."""
 
     job_id: JobId
     epoch: int
@@ -101,7 +101,7 @@ class SuspendExecution(msgspec.Struct, frozen=True, kw_only=True):
 class ResumeJob(msgspec.Struct, frozen=True, kw_only=True):
     """A suspended job waits for its next execution again.
 
-    `prompt` is what it is told besides; `overrides` replace those it has, by key. With `only_due` it is
+    `prompt` is the new prompt; `overrides` replace those it has, by key. With `only_due` it is
     refused before the time the job waits for. `lifts` are limits of logins that are over for a job which waits for
     one: a person wants it tried now. `key` is the dedupe key of the request.
     """

@@ -261,7 +261,7 @@ def record_runtime_session(change: RecordRuntimeSession, rows: Rows) -> Answer:
 def settle(change: SettleExecution, rows: Rows) -> Answer:
     """The end of a running job: its totals, its texts, its execution, session, agent and schedule.
 
-    A cancel on record decides how it ends: whoever asked for it was told that the job would be cancelled. Any other
+    A cancel on record decides how it ends: the caller was promised that the job would be cancelled. Any other
     end is refused, so that the journal says it too, first.
     """
     job = owned(change.job_id, change.epoch, rows)
@@ -322,7 +322,7 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
     execution = execution_of(job, rows)
     if execution is not None:
         lost = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.LOST)
-        # Nobody worked after the last sign of life: that time is the outage's, not the job's.
+        # After the last sign of life no worker ran it: that time belongs to the outage, not to the job.
         seen = max(execution.started_at, change.last_seen or change.at)
         ended_at = min(seen, change.at)
         execution = ended_execution(

@@ -29,6 +29,7 @@ from nightherd.model.jobs.job import (
 from nightherd.model.jobs.outcome import EXIT_OF_CODE
 from nightherd.model.sessions.session import TIMEOUT_KEY
 from nightherd.model.units import format_duration, parse_duration
+from nightherd.next_step import Action, Advice, NextStep, SpellStep
 
 
 class FailureType(StrEnum):
@@ -136,8 +137,10 @@ class RunnerErrorDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What to do about it."""
 
 
-def details_of(job: Job, stack: str | None = None) -> RunnerErrorDetails | None:
-    """Why the job did not succeed; None when it did, or is not over."""
+def details_of(
+    job: Job, stack: str | None = None, spell: SpellStep | None = None
+) -> RunnerErrorDetails | None:
+    """Return why the job did not succeed, with its hint as `spell` writes it; None when it did, or is not over."""
     if job.error is None and job.status not in (JobStatus.FAILED, JobStatus.CANCELLED):
         return None
     code = job.error_code or ""
@@ -151,20 +154,20 @@ def details_of(job: Job, stack: str | None = None) -> RunnerErrorDetails | None:
         recoverable=kind.recoverable,
         messages_received=received,
         stack=stack,
-        hint=advice_on(job),
+        hint=advice_on(job).text(spell),
     )
 
 
 def error_of(job: Job, raw_response: object = None) -> RunnerError | None:
-    """The same as an exception, for callers who raise it; `raw_response` is what nobody could read."""
-    found = details_of(job)
-    if found is None:
+    """Return the same as an exception, for callers who raise it; `raw_response` is what could not be parsed."""
+    details = details_of(job)
+    if details is None:
         return None
-    kind = JobTimeoutError if job.exit_reason is ExitReason.TIMEOUT else ERRORS[found.type]
-    error = kind(found.message, code=found.code, job_id=job.id, agent_name=job.agent)
-    error.hint = found.hint
+    kind = JobTimeoutError if job.exit_reason is ExitReason.TIMEOUT else ERRORS[details.type]
+    error = kind(details.message, code=details.code, job_id=job.id, agent_name=job.agent)
+    error.hint, error.next_step = details.hint, advice_on(job).step
     if isinstance(error, MalformedResponseError):
-        error.raw_response, error.expected = raw_response, EXPECTED.get(found.code or "")
+        error.raw_response, error.expected = raw_response, EXPECTED.get(details.code or "")
     return error
 
 
@@ -191,99 +194,136 @@ def classify_error(error: BaseException | str) -> ExitReason:
     return ExitReason.ERROR
 
 
-GO_ON = "nightherd jobs resume {job}"
-AGAIN = "nightherd jobs retry {job}"
-LATER = f"later: {AGAIN}"
-SOONER = f"sooner: {GO_ON}"
 EXCEEDED = "_exceeded"
 """How the codes of limits end."""
-MORE = "nightherd jobs resume {{job}} --raise {limit}={maximum}"
 MISSING_KEY = re.compile(r"\b[A-Z][A-Z0-9_]*_API_KEY\b")
 AMOUNTS = {
     "spend": re.compile(r"\$([\d,]+\.\d+)"),
     "duration": re.compile(r"\b((?:\d+(?:\.\d+)?(?:ms|[wdhms]))+)\b"),
 }
-"""How amounts stand in what is said about a limit; counts are plain numbers."""
+"""How amounts stand in the error of a limit; counts are plain numbers."""
 COUNTS = re.compile(r"(?<![\w.$])([\d,]*\d)(?![\w.])")
-SHARED = "nightherd limits show {agent}"
-ABOVE = "nightherd jobs show {parent}"
-"""A job that waits for what is not its own, and has one above it: that one knows more."""
-ADVICE = {
-    "missing_cli": "install Claude Code, or put `claude` on the PATH of the worker",
-    "start_failed": f"check the machine's memory, disk and limits of processes and open files, then: {AGAIN}",
-    "missing_api_key": "log in with `claude /login`, or export ANTHROPIC_API_KEY",
-    "auth_failed": f"check the key: the provider does not accept it; then: {AGAIN}",
-    "token_expired": f"claude /login, then: {AGAIN}",
-    "billing": f"check the credit of the account, then: {AGAIN}",
-    "working_directory": "nightherd config show {agent} --origin",
-    "model_not_found": "nightherd config show {agent} --origin",
-    "no_model": "nightherd config show {agent} --origin",
-    "no_script": "nightherd config show {agent} --origin",
-    "template": "nightherd config show {agent} --origin",
-    "missing_provider": "pip install 'nightherd[native]'",
-    "rate_limited": f"{LATER}; fewer at once: max_concurrent",
+AGAIN = "{again}"
+"""Where advice says `retry` or `resume`, by what fits the job."""
+LATER = (f"{AGAIN} the job later", Action.RETRY_JOB)
+OLD_VERSION = "check with `claude --version` whether Claude Code is old, then"
+LOG_IN = "log in with `claude /login`, or export ANTHROPIC_API_KEY"
+ADVICE: dict[str, tuple[str | None, Action | None]] = {
+    "missing_cli": ("install Claude Code, or put `claude` on the PATH of the worker", None),
+    "start_failed": (
+        f"check the machine's memory, disk and limits of processes and open files, then {AGAIN} the job",
+        Action.RETRY_JOB,
+    ),
+    "missing_api_key": (LOG_IN, None),
+    "auth_failed": (
+        f"check the key: the provider does not accept it; then {AGAIN} the job",
+        Action.RETRY_JOB,
+    ),
+    "token_expired": (f"log in with `claude /login`, then {AGAIN} the job", Action.RETRY_JOB),
+    "billing": (f"check the credit of the account, then {AGAIN} the job", Action.RETRY_JOB),
+    "working_directory": (None, Action.SHOW_CONFIG),
+    "model_not_found": (None, Action.SHOW_CONFIG),
+    "no_model": (None, Action.SHOW_CONFIG),
+    "no_script": (None, Action.SHOW_CONFIG),
+    "template": (None, Action.SHOW_CONFIG),
+    "missing_provider": ("pip install 'nightherd[native]'", None),
+    "rate_limited": (
+        f"set max_concurrent to run fewer jobs at once, or {AGAIN} the job later",
+        Action.RETRY_JOB,
+    ),
     "overloaded": LATER,
     "server_error": LATER,
-    "network": f"check the connection, the addresses of MCP servers and the firewall, then: {AGAIN}",
-    PRICE_UNKNOWN: f"add the model to `prices:` in the fleet file, then: {GO_ON}",
-    CHILD_WAITS: "nightherd jobs show {job} names the child job it waits for; resume that one, and this one continues",
-    "session_held": f"Claude's own background agent has the session: stop it with `claude agents`, then: {GO_ON}",
-    "stalled": GO_ON,
-    "killed": GO_ON,
-    "interrupted": GO_ON,
-    "timeout": f"raise job_timeout, then: {GO_ON}",
-    "max_turns": f"raise max_turns, then: {GO_ON}",
-    "limit": f"raise the limit, then: {GO_ON}",
-    "prompt_too_long": "shorten the prompt, or set session.max_context_tokens so that the session is summarised",
-    "malformed_answer": f"{AGAIN}; it may be an old version: claude --version",
-    "no_result": f"{GO_ON}; it may be an old version: claude --version",
-    "journal_failed": "nightherd doctor",
-    "unreadable_record": "nightherd doctor",
+    "network": (
+        f"check the connection, the addresses of MCP servers and the firewall, then {AGAIN} the job",
+        Action.RETRY_JOB,
+    ),
+    PRICE_UNKNOWN: (
+        "add the model to `prices:` in the fleet file, then resume the job",
+        Action.RESUME_JOB,
+    ),
+    CHILD_WAITS: (
+        "resume the child job that it waits for, and it continues; the job names that child",
+        Action.SHOW_JOB,
+    ),
+    "session_held": (
+        "Claude's own background agent has the session: stop it with `claude agents`, then resume the job",
+        Action.RESUME_JOB,
+    ),
+    "stalled": (None, Action.RESUME_JOB),
+    "killed": (None, Action.RESUME_JOB),
+    "interrupted": (None, Action.RESUME_JOB),
+    "timeout": ("raise job_timeout, then resume the job", Action.RESUME_JOB),
+    "max_turns": ("raise max_turns, then resume the job", Action.RESUME_JOB),
+    "limit": ("raise the limit, then resume the job", Action.RESUME_JOB),
+    "prompt_too_long": (
+        "shorten the prompt, or set session.max_context_tokens so that the session is summarised",
+        None,
+    ),
+    "malformed_answer": (f"{OLD_VERSION} {AGAIN} the job", Action.RETRY_JOB),
+    "no_result": (f"{OLD_VERSION} resume the job", Action.RESUME_JOB),
+    "journal_failed": (None, Action.CHECK_STATE),
+    "unreadable_record": (None, Action.CHECK_STATE),
 }
-"""What to do about it, where that is known."""
+"""What to do about each code, where that is known: in words, as an action, or both."""
 
 
-def advice_on(job: Job) -> str | None:
-    """What to do about the job's failure, or its waiting; None when nothing is known to help."""
+def advice_on(job: Job) -> Advice:
+    """Return what to do about the job's failure or suspension; empty when nothing is known to help."""
     code = job.error_code or ""
     limit = code.removesuffix(EXCEEDED)
-    known = ADVICE.get(code)
-    if limit != code:
-        known = MORE.format(limit=limit, maximum=_enough(limit, job.error or ""))
-    if code == "missing_api_key":
-        known = f"{key_advice(job.error or '')}, then: {AGAIN}"
-    if code == "timeout" and TIMEOUT_KEY in (job.error or ""):
-        known = f"raise {TIMEOUT_KEY}, then: {GO_ON}"
     if job.suspend_reason is SuspendReason.BUDGET:
-        known = SHARED if job.parent_job_id is None or job.not_before is not None else ABOVE
-    if known is None and job.suspend_reason is SuspendReason.ERROR:
-        known = LATER if job.resumes_at is not None else GO_ON
-    if known is None:
-        return None
-    if job.status is JobStatus.SUSPENDED:  # once more, as a new job, would do the same work twice
-        known = known.replace(LATER, SOONER) if job.resumes_at is not None else known
-        known = known.replace(AGAIN, GO_ON)
-    return known.format(job=job.id, agent=job.agent, parent=job.parent_job_id)
+        return Advice(step=_shared_limit_step(job))
+    if limit != code:
+        maximum = _enough(limit, job.error or "")
+        step = NextStep(Action.RAISE_JOB_LIMIT, job=job.id, limit=limit, maximum=maximum)
+        return Advice(step=step)
+    words, action = ADVICE.get(code, (None, None))
+    if code == "missing_api_key":
+        words, action = f"{key_advice(job.error or '')}, then {AGAIN} the job", Action.RETRY_JOB
+    if code == "timeout" and TIMEOUT_KEY in (job.error or ""):
+        words = f"raise {TIMEOUT_KEY}, then resume the job"
+    if words is None and action is None and job.suspend_reason is SuspendReason.ERROR:
+        words, action = LATER if job.resumes_at is not None else (None, Action.RESUME_JOB)
+    is_suspended = job.status is JobStatus.SUSPENDED
+    if is_suspended and action is Action.RETRY_JOB:  # a new job would do the same work twice
+        action = Action.RESUME_JOB
+        if job.resumes_at is not None and words is not None:
+            words = words.replace("the job later", "the job sooner")
+    words = None if words is None else words.replace(AGAIN, "resume" if is_suspended else "retry")
+    return Advice(words, None if action is None else NextStep(action, agent=job.agent, job=job.id))
+
+
+def _shared_limit_step(job: Job) -> NextStep:
+    """Return where to look at a limit that is not the job's own: its parent knows more, if it has one."""
+    if job.parent_job_id is None or job.not_before is not None:
+        return NextStep(Action.SHOW_LIMITS, agent=job.agent)
+    return NextStep(Action.SHOW_JOB, job=job.parent_job_id)
+
+
+def advice_on_code(code: str) -> str | None:
+    """Return what to do about a failure before there is a job; None when only a job could be named."""
+    words, action = ADVICE.get(code, (None, None))
+    return words if action is None else None
 
 
 def key_advice(error: str) -> str:
-    """What to do about a missing key, by the variable that the error names."""
+    """Return what to do about a missing key, by the variable that the error names."""
     variable = MISSING_KEY.search(error)
     if variable is None:
-        return ADVICE["missing_api_key"]
+        return LOG_IN
     return f"export {variable[0]}, or set it in .env beside the fleet file"
 
 
-def _enough(limit: str, error: str) -> str:
-    """A maximum that lets the job go on: twice the largest amount that the error names."""
+def _enough(limit: str, error: str) -> str | None:
+    """Return a maximum that lets the job continue: twice the largest amount that the error names."""
     amounts = AMOUNTS.get(limit, COUNTS).findall(error)
     try:
         match limit:
             case "spend":
-                return f"{2 * max(float(one.replace(',', '')) for one in amounts):.2f}"
+                return f"{2 * max(float(amount.replace(',', '')) for amount in amounts):.2f}"
             case "duration":
-                return format_duration(2 * max(parse_duration(one) for one in amounts))
+                return format_duration(2 * max(parse_duration(amount) for amount in amounts))
             case _:
-                return str(2 * max(int(one.replace(",", "")) for one in amounts))
+                return str(2 * max(int(amount.replace(",", "")) for amount in amounts))
     except (ValueError, InvalidValueError):  # none that can be read
-        return "MAXIMUM"
+        return None

@@ -49,7 +49,7 @@ class SuspendReason(StrEnum):
 
 
 PRICE_UNKNOWN = "price_unknown"
-"""Code of a job that waits because a limit of dollars applies and nobody knows what its model costs."""
+"""Code of a job that waits because a limit of dollars applies and the cost of its model is unknown."""
 
 CHILD_WAITS = "child_waits"
 """Code of a job that waits because one waits that does a part of it: once that one is over, it goes on by itself."""
@@ -114,7 +114,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     not_before: datetime | None = None
     """The earliest it may be taken, when it waits for a time."""
     cancel_requested_at: datetime | None = None
-    """Somebody wants a running job to end; its owner sees to it."""
+    """A person has cancelled the running job; its worker ends it."""
     epoch: int = 0
     worker: str | None = None
     started_at: datetime | None = None
@@ -155,7 +155,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def resumes_at(self) -> datetime | None:
-        """When a job that waits goes on by itself; None when it does not wait, or for somebody."""
+        """When a suspended job resumes by itself; None when it is not suspended, or waits for a person."""
         return self.not_before if self.status is JobStatus.SUSPENDED else None
 
 

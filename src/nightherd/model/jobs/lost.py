@@ -8,22 +8,26 @@ import msgspec
 
 from nightherd.model.jobs.job import Job
 from nightherd.model.worker import Worker
+from nightherd.next_step import Action, Advice, NextStep, SpellStep
 
 WORKER_GONE = "its worker is gone"
-"""Why an execution was lost that nobody ended."""
+"""Why an execution was lost: it never ended in order."""
 HANDED_OVER = "its worker stopped and handed it over"
 """Why an execution ended that its worker gave back in order."""
 BY_A_LIVE_WORKER = "a live worker rescues it within one lease period"
-BY_THE_NEXT_WORKER = "it resumes when a worker starts: nightherd start"
-CANCELLED_BY_THE_NEXT_WORKER = "it is cancelled when a worker starts: nightherd start"
+BY_THE_NEXT_WORKER = "it resumes when a worker starts"
+CANCELLED_BY_THE_NEXT_WORKER = "it is cancelled when a worker starts"
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True):
-    """Since when nobody works at a job that is `running`, and what happens next."""
+    """Since when a `running` job has had no live worker, and what happens next."""
 
     since: datetime
     """The last sign of life of its worker."""
     next: str
+    """What happens next, in words."""
+    next_step: NextStep | None = None
+    """What has to be done for that; None when it happens by itself."""
 
 
 class ObservedJob(Job, frozen=True, kw_only=True):
@@ -46,9 +50,14 @@ def with_observation(
     )
 
 
-def lost_text(job: ObservedJob) -> str:
-    """What people are told of a lost job."""
-    return f"{job.id} lost its worker; {job.lost.next}" if job.lost is not None else ""
+def next_text(lost: Lost, spell: SpellStep | None = None) -> str:
+    """Say what happens next to a lost job, with the step for it as `spell` writes it."""
+    return Advice(lost.next, lost.next_step).text(spell) or lost.next
+
+
+def lost_text(job: ObservedJob, spell: SpellStep | None = None) -> str:
+    """Say that a job is lost and what happens next; nothing for a job that is not."""
+    return f"{job.id} lost its worker; {next_text(job.lost, spell)}" if job.lost is not None else ""
 
 
 def lost_since(job: Job, started_at: datetime | None, worker: Worker | None) -> datetime:
@@ -58,9 +67,10 @@ def lost_since(job: Job, started_at: datetime | None, worker: Worker | None) -> 
     return max(known, default=job.started_at or job.created_at)
 
 
-def next_step_of_lost(job: Job, *, has_live_workers: bool) -> str:
-    """What happens to a lost job, in words for people."""
+def make_lost(job: Job, since: datetime, *, has_live_workers: bool) -> Lost:
+    """Return what is known about a job that has had no live worker since then."""
     if has_live_workers:
-        return BY_A_LIVE_WORKER
+        return Lost(since=since, next=BY_A_LIVE_WORKER)
     is_unwanted = job.cancel_requested_at is not None
-    return CANCELLED_BY_THE_NEXT_WORKER if is_unwanted else BY_THE_NEXT_WORKER
+    words = CANCELLED_BY_THE_NEXT_WORKER if is_unwanted else BY_THE_NEXT_WORKER
+    return Lost(since=since, next=words, next_step=NextStep(Action.START_DAEMON))

@@ -16,7 +16,7 @@ KEPT_KEYS = 16
 
 
 class FollowUp(msgspec.Struct, frozen=True, kw_only=True):
-    """What a resumed job is told besides its prompt, and after which epoch that was said."""
+    """The new prompt of a resumed job, and the epoch after which it was given."""
 
     text: str
     after_epoch: int
@@ -77,7 +77,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def for_retry(self) -> JobOptions:
-        """The options for a new job with the same work: all but what only this job was told."""
+        """The options for a new job with the same work: all but the prompts it was resumed with."""
         return msgspec.structs.replace(self, within=(), follow_up=None, resume_keys=())
 
     def with_resume_key(self, key: str | None) -> JobOptions:

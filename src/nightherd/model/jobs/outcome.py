@@ -82,7 +82,7 @@ SILENT_END = Outcome(
 """What a stream that just ends means: never success."""
 
 CANCELLED = Outcome(exit_reason=ExitReason.CANCELLED)
-"""How a job ends that somebody cancelled."""
+"""How a cancelled job ends."""
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,13 +112,13 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     failures: int = 0
     """Runs that failed in a row: since the last finished turn, or since a wait for a person or a named time."""
     failing_since: datetime | None = None
-    """When the first of them failed, later by the time in which nobody was there to try again."""
+    """When the first of them failed, plus the time in which no worker could retry."""
     paused_until: datetime | None = None
     """When the next try is due."""
 
     @property
     def cut_off(self) -> Tally:
-        """The tally when whoever waited for an answer is gone: what was asked for has been used all the same."""
+        """Return the tally when the reader of an answer is gone: the request has been paid for anyway."""
         if self.under_way == NOTHING_USED:
             return self
         return replace(self, usage=self.usage + self.under_way, under_way=NOTHING_USED)

@@ -40,7 +40,7 @@ class AmendJob(msgspec.Struct, frozen=True, kw_only=True):
     limits: Mapping[str, int] = msgspec.field(default_factory=dict)
     """As a job keeps them: whole numbers, a duration in milliseconds."""
     prompt: str | None = None
-    """What it is told besides, when it goes on; refused while it runs."""
+    """The new prompt of a resumed job; refused while it runs."""
     key: str | None = None
     """The dedupe key of the request."""
 

@@ -31,7 +31,7 @@ def is_interrupted_call(error: str | None) -> bool:
 
 
 INTERRUPTED_CALL = interrupted_call("the worker was lost")
-"""What is told of a call whose worker was lost."""
+"""The result of a call whose worker was lost."""
 
 
 class Declared:

@@ -43,7 +43,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The first pause after the quick tries; doubled before each further try."""
     longest_pause: timedelta = timedelta(hours=1)
     max_wait: timedelta = timedelta(hours=24)
-    """How long after the first failure tries go on, when nobody names a time."""
+    """How long after the first failure a job is retried, when the provider names no time."""
 
 
 PATIENT = RetryPolicy()

@@ -95,7 +95,7 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
 
 
 def resume(change: ResumeJob, rows: Rows) -> Answer:
-    """The suspended job waits for its next execution, with what it is told and allowed besides."""
+    """The suspended job waits for its next execution, with its new prompt and limits."""
     job = _suspended(change.job_id, rows)
     if isinstance(job, Refused):
         return job
@@ -119,7 +119,7 @@ def resume(change: ResumeJob, rows: Rows) -> Answer:
 
 
 def amend(change: AmendJob, rows: Rows) -> Answer:
-    """What a job may use that waits for a worker, or runs; whoever runs it looks before it stops at a limit."""
+    """Raise the limits of a queued or running job; its worker re-reads them before it suspends the job."""
     job, texts = rows.get(Job, change.job_id), rows.get(JobTexts, change.job_id)
     if job is None or texts is None:
         return missing(change.job_id)

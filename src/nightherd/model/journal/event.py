@@ -158,14 +158,14 @@ def _bytes_of(value: Any) -> int:
 
 
 def by_hand(event: MessageEvent) -> MessageEvent:
-    """The event, marked as said by somebody outside the fleet: part of the conversation, no work of the job."""
+    """The event, marked as added outside nightherd: part of the conversation, but not work of the job."""
     extra = {**(event.extra or {}), "by": "hand"}
     marked: MessageEvent = msgspec.structs.replace(event, extra=extra, turn=None)
     return marked
 
 
 def is_by_hand(event: Event) -> bool:
-    """Whether somebody outside the fleet said it."""
+    """Return whether the event was added outside nightherd."""
     return event.extra is not None and event.extra.get("by") == "hand"
 
 

@@ -73,7 +73,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recollection(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as its journal tells it."""
+    """A job as its journal records it."""
 
     header: Header | None = None
     prompt: str | None = None
@@ -165,7 +165,7 @@ class Recollection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recollect(events: Iterable[Event]) -> Recollection:
-    """What a journal that nobody writes any more says, first line to last.
+    """Read a journal that is no longer written, first line to last.
 
     An answer that was on its way at its end never came: what is known of its cost counts.
     """
@@ -241,7 +241,7 @@ def rebuilt_rows(known: Recollection) -> RebuiltRows | None:
 
 
 def _session(known: Recollection, job: Job) -> Session | None:
-    """The job's session, as far as one job's journal can tell: as its header says, else its own, over with it."""
+    """The job's session, as far as one job's journal shows: as its header says, else its own, over with it."""
     if job.session_id is None:
         return None
     totals = known.tally.totals
@@ -336,7 +336,7 @@ def remembered(events: Iterable[Event], event: HookEvent) -> dict[str, Remembere
 
 
 def _says(event: Event) -> bool:
-    """Whether it is something said; that a call was cut off is told of a job that is where it was."""
+    """Whether it is something said; a call that was cut off is reported of a job that has not moved."""
     is_cut_off = isinstance(event, ToolResultEvent) and is_interrupted_call(event.error)
     return is_message(event) and not is_cut_off
 

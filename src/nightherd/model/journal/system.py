@@ -55,7 +55,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SessionHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a session is, told by each job in it: enough to go on in it when only journals are left."""
+    """A session as the header of each of its jobs records it: enough to continue it when only journals are left."""
 
     mode: str
     created_at: datetime
@@ -140,7 +140,7 @@ class UserInput(Payload, frozen=True, kw_only=True, omit_defaults=True):
 
     subtype: ClassVar[SystemSubtype] = SystemSubtype.USER_INPUT
     by: str | None = None
-    """`hand` when somebody asked it outside the fleet, in the runtime itself; the answers to it say so too."""
+    """`hand` when the prompt was given outside nightherd, in the runtime itself; its answers are marked too."""
 
 
 class ToolProgress(Payload, frozen=True, kw_only=True, omit_defaults=True):
@@ -211,7 +211,7 @@ class Suspension(Payload, frozen=True, kw_only=True, omit_defaults=True):
     current_value: float | None = None
     current_max: float | None = None
     until: datetime | None = None
-    """When it goes on by itself; None when somebody has to say so."""
+    """When the job resumes by itself; None when a person has to resume it."""
     owner: str | None = None
     """Whose limit was met, when that is something above the job: the id of a job, or an agent or a schedule."""
     is_ahead: bool = False
@@ -290,7 +290,7 @@ class HookRan(Payload, frozen=True, kw_only=True, omit_defaults=True):
     error: str | None = None
     """Why it did not succeed."""
     is_interrupted: bool = False
-    """Whether it was cut off with its worker: nobody knows how far it came."""
+    """Whether it was cut off with its worker: how far it came is unknown."""
     job_id: str | None = None
     """The job it made, if it submits another agent."""
 

@@ -53,7 +53,7 @@ class OnLimit(StrEnum):
     """What happens to a job that meets a limit."""
 
     SUSPEND = "suspend"
-    """It waits until somebody raises the limit."""
+    """The job waits until a person raises the limit."""
     FAIL = "fail"
     """It fails."""
     HOOK = "hook"
@@ -323,21 +323,6 @@ def read_maximum(name: LimitName, value: str) -> int:
 def kept_limits(given: Mapping[LimitName, str]) -> dict[str, int]:
     """Limits as people write them, as a job keeps them: whole numbers, a duration in milliseconds."""
     return {name.value: read_maximum(name, text.strip()) for name, text in given.items()}
-
-
-def written_limits(kept: Mapping[str, int]) -> dict[LimitName, str]:
-    """The same the other way round, but for what does not limit."""
-    return {
-        LimitName(name): _written(LimitName(name), maximum)
-        for name, maximum in kept.items()
-        if maximum < BOUNDLESS
-    }
-
-
-def _written(name: LimitName, maximum: int) -> str:
-    if name is LimitName.SPEND:
-        return f"{maximum // MICRO}.{maximum % MICRO:06d}"
-    return f"{maximum}ms" if name is LimitName.DURATION else str(maximum)
 
 
 def limits_document(limits: Limits) -> dict[str, Any]:

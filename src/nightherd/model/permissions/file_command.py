@@ -1,4 +1,4 @@
-"""What `mkdir`, `rm`, `mv` and `cp` change, as far as reading their words can tell."""
+"""What `mkdir`, `rm`, `mv` and `cp` change, as far as their arguments show."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def server_fingerprint(server: McpServer) -> str:
 
 
 def may_run_commands(grants: AgentGrants) -> bool:
-    """Whether the agent has a shell, as far as its configuration tells."""
+    """Whether the agent has a shell, as far as its configuration shows."""
     if grants.permission_mode == PermissionMode.PLAN:
         return False
     if grants.permission_mode in (PermissionMode.BYPASS, PermissionMode.AUTO):

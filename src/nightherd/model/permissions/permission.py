@@ -123,7 +123,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     denied: tuple[ToolRule, ...] = ()
     capabilities: tuple[str, ...] | None = None
     injected: frozenset[str] = frozenset()
-    """Servers given to this run: whoever gave them wants them used."""
+    """Servers injected into this run; their tools are allowed."""
     real_path: Callable[[str], str] = posixpath.normpath
     """An absolute path without links, where somebody can look; else without dots."""
     protection: Protection = NAMES_ONLY
@@ -181,7 +181,7 @@ def is_offered(permissions: Permissions, tool: str) -> bool:
 
 
 class _Question:
-    """One call that somebody wants to make."""
+    """One call that an agent wants to make."""
 
     def __init__(self, permissions: Permissions, tool: str, input: Mapping[str, Any]) -> None:
         self._rules = permissions
@@ -190,7 +190,7 @@ class _Question:
 
     @cached_property
     def _command(self) -> ShellCommand | None:
-        """What Bash is to run; read only when somebody asks."""
+        """What Bash is to run; parsed only when needed."""
         if self._tool != BASH:
             return None
         return read_command(str(self._input.get("command", "")))
@@ -206,7 +206,7 @@ class _Question:
 
     @cached_property
     def _path(self) -> str | None:
-        """The file it is about; looked up only when somebody asks."""
+        """The file it is about; resolved only when needed."""
         if self._tool in FILE_TOOLS or self._tool in SEARCH_TOOLS:
             return self._absolute(self._named)
         return None
@@ -269,7 +269,7 @@ class _Question:
         return None
 
     def _changes(self) -> Iterator[Changed]:
-        """The files the call would change, as far as it can be told."""
+        """The files the call would change, as far as that can be determined."""
         written = WRITTEN_PATH.get(self._tool)
         if written is not None:
             yield Changed(path=str(self._input.get(written, "")))

@@ -1,6 +1,6 @@
 """Protected paths: files that no agent may change with file tools, whatever its permission mode.
 
-Whoever changes them decides what agents may do: the state directory, every file the fleet is loaded from, the
+Changing them changes what agents may do: the state directory, every file the fleet is loaded from, the
 `.env` beside each, programs of hooks and MCP servers, and the files by which Claude is given hooks, servers and
 permissions. An agent with a shell can still change them; that is detected, not prevented (model/permissions/grants.py).
 """

@@ -1,4 +1,4 @@
-"""A shell command taken apart: which programs it would run with which words, as far as reading it can tell.
+"""A shell command taken apart: which programs it would run with which words, as far as reading it shows.
 
 Made for permission rules, so it errs on the safe side: what it does not understand it calls opaque, and
 what is more than programs with fixed words, one after the other, it does not call plain.
@@ -31,7 +31,7 @@ LONGEST = 128 * 1024
 """Characters of a command that is read. No shell is given more in one piece: what is longer cannot be run."""
 DEEPEST = 20
 LONGEST_WRAPPED = 64
-"""Words after a wrapper among which its program is looked for; with more of them it cannot be told."""
+"""Words after a wrapper among which its program is looked for; with more of them it is unknown."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _BREAKS = frozenset(" \t\n;&|()<>")
@@ -70,7 +70,7 @@ class ShellCommand(msgspec.Struct):
     is_plain: bool = True
     """Only programs with fixed words, joined by `;`, `&&`, `||` and `|`: nothing is substituted or redirected."""
     is_opaque: bool = False
-    """Part of it cannot be told by reading: not understood, or a program whose name is made at run time."""
+    """Part of it is unknown: not understood, or a program whose name is made at run time."""
     outputs: list[Word] = msgspec.field(default_factory=list)
     """Files that output is redirected to."""
 

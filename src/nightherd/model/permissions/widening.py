@@ -177,7 +177,7 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
         project_settings=_still_named(known.project_settings, wanted.project_settings),
         plugins=list(_still_plugged(known.plugins, wanted.plugins)),
         mcp_servers=_still_named(known.mcp_servers, wanted.mcp_servers),
-        # Which of the old hooks a new one replaces cannot be told.
+        # It is unknown which of the old hooks a new one replaces.
         hooks=known.hooks if _added(wanted.hooks, known.hooks) else wanted.hooks,
         sandbox=wanted.sandbox if is_known_sandbox else known.sandbox,
         blocked_by=sorted({*wanted.blocked_by, *known.blocked_by}),
@@ -241,7 +241,7 @@ def is_accepted_rule(rule: str, known: AgentGrants) -> bool:
 
 
 def is_wider_sandbox(wanted: Mapping[str, Any] | None, known: Mapping[str, Any] | None) -> bool:
-    """Whether a sandbox that was accepted is gone or different; which of two is wider cannot be told."""
+    """Whether a sandbox that was accepted is gone or different; which of two is wider is unknown."""
     return known is not None and wanted != known
 
 

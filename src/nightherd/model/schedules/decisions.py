@@ -28,7 +28,7 @@ from nightherd.model.schedules.schedule import (
     schedule_id,
     switched_off,
 )
-from nightherd.model.sessions.order import held_text, what_to_do
+from nightherd.model.sessions.order import advice_on_suspended, held_text
 from nightherd.model.sessions.order_decisions import holder_of
 
 NOBODY = JobId("")
@@ -97,7 +97,7 @@ def _why_not_now(change: FireSlot, job: SubmitJob, rows: Rows) -> str | None:
             return f"max_suspended: {are} suspended: {_named(there)}"
     session = jobs.session_to_join(job, rows)
     holder = holder_of(session, rows) if session is not None else None
-    return None if holder is None else f"{held_text(holder)}: {what_to_do(holder)}"
+    return None if holder is None else f"{held_text(holder)}: {advice_on_suspended(holder).text()}"
 
 
 def plan(change: PlanSchedule, rows: Rows) -> Answer:

@@ -14,7 +14,7 @@ from nightherd.model.sessions.order import suspended_text
 from nightherd.model.sessions.session import SessionKey, SessionMode, SessionTerms
 from nightherd.model.text import ShowTime, render, time_text
 from nightherd.model.units import shortest
-from nightherd.next_step import Action, NextStep
+from nightherd.next_step import Action, NextStep, SpellStep
 
 
 def session_terms(agent: Agent, schedule: Schedule) -> SessionTerms | None:
@@ -91,8 +91,8 @@ def find_schedule(agents: Mapping[str, Agent], reference: str) -> tuple[Agent, S
     return agent, schedule
 
 
-def open_text(job: Job, show_time: ShowTime = time_text) -> str:
+def open_text(job: Job, show_time: ShowTime = time_text, spell: SpellStep | None = None) -> str:
     """Name a job that has not ended, with what to do about it when it will not resume by itself."""
     if job.status is not JobStatus.SUSPENDED:
         return job.id
-    return f"{job.id} {suspended_text(job, show_time)}"
+    return f"{job.id} {suspended_text(job, show_time, spell)}"

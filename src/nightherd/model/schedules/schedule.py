@@ -56,7 +56,7 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_paused(self) -> bool:
-        """Whether it paused itself: it failed too often in a row, and nobody enabled it again."""
+        """Whether it paused itself: it failed too often in a row, and was not enabled again."""
         return 0 < self.pause_after <= self.consecutive_failures
 
 
@@ -116,7 +116,7 @@ def switched_off(state: ScheduleState) -> ScheduleState:
 
 
 class ScheduleOverride(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody set about a schedule beside the fleet file; deleted when it is reset.
+    """A person's override of a schedule, beside the fleet file; deleted when the schedule is reset.
 
     Older versions left a row in which nothing is set. It is no override.
     """
@@ -131,7 +131,7 @@ class ScheduleOverride(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def may_fire(is_declared: bool, override: ScheduleOverride | None) -> bool:
-    """Whether a schedule is enabled: as it is declared, unless somebody has set otherwise."""
+    """Whether a schedule is enabled: as it is declared, unless it is overridden."""
     said = override.enabled if override is not None else None
     return is_declared if said is None else said
 

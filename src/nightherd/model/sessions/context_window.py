@@ -27,10 +27,10 @@ SUMMARY_FRAME = (
     "The conversation so far was long, and its older part is only summarised here. "
     "What follows after this summary is word for word.\n\n<summary>\n{text}\n</summary>"
 )
-"""How a model is told what it no longer sees."""
+"""How the summary of what a model no longer sees begins."""
 
 COVERED_CALLS = "covered_calls"
-"""In `extra` of what a model is told instead: the ids of calls that it no longer sees, and that are still taken."""
+"""In `extra` of the summary: the ids of calls that it no longer sees, and that are still taken."""
 
 LINE_LIMIT = 160
 MOST_LINES = 60

@@ -62,7 +62,7 @@ def rename(change: RenameSession, rows: Rows) -> Answer:
 
 
 def expire(change: ExpireSession, rows: Rows) -> Answer:
-    """The end of a session that nobody uses, if its time has come."""
+    """Expire a session that has not been used for too long."""
     session = rows.get(Session, change.session_id)
     if session is None:
         return _missing(change.session_id)

@@ -38,7 +38,7 @@ def session_header(session: Session) -> SessionHeader:
 
 
 def as_told(session: Session, told: SessionHeader) -> Session:
-    """The session that one job's journal alone knows, as the job's header tells it; between two jobs."""
+    """The session that one job's journal alone knows, as the job's header records it; between two jobs."""
     mode = SessionMode(told.mode)
     parent, base = told.parent_session_id, told.base_job_id
     return replace(
@@ -82,9 +82,9 @@ def without_parent(session: Session) -> Session:
 
 
 def with_job(known: Session | None, found: Session) -> Session:
-    """The session `known` so far, once one more job's journal tells of it as `found`.
+    """The session `known` so far, once another job's journal records it as `found`.
 
-    Where no header tells its mode, a session that one job was in may have been that job's own. With a second
+    Where no header names its mode, a session that one job was in may have been that job's own. With a second
     it was not: it is there for the next one. Jobs come oldest first.
     """
     if known is None:

@@ -98,11 +98,11 @@ ESTIMATED = {"cost_source": "estimate"}
 """In `extra` of an answer whose cost is taken from a table of prices, until Claude says what the run cost."""
 
 Price = Callable[[str, Usage], MicroUsd | None]
-"""What so much of a model costs; None when nobody knows."""
+"""What so much of a model costs; None when it is unknown."""
 
 
 def no_price(model: str, usage: Usage) -> MicroUsd | None:
-    """Nobody knows."""
+    """Return None: the price is unknown."""
     return None
 
 
@@ -301,7 +301,7 @@ class Denials:
         self._told: set[str] = set()
 
     def notice(self, event: SystemEvent) -> None:
-        """What was just told is not told again."""
+        """Do not report again what was just reported."""
         match payload_of(event):
             case Denied(tool_use_id=str(call)):
                 self._told.add(call)
@@ -316,7 +316,7 @@ class Denials:
             yield from self._tell(found["tool"], text, call)
 
     def in_result(self, result: Mapping[str, Any]) -> Iterator[Event]:
-        """What the run's result lists and nobody has told yet."""
+        """Return what the run's result lists and was not reported yet."""
         listed = result.get("permission_denials")
         for one in listed if isinstance(listed, list) else ():
             match one:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from nightherd.model.agents.runtime import (
-    CostSource,
-    LoginKind,
-    RuntimeCapabilities,
-    RuntimeName,
-)
+from nightherd.model.agents.runtime import CostSource, LoginKind, RuntimeCapabilities, RuntimeName
 
 _NAMES = frozenset({RuntimeName("cli"), RuntimeName("sdk")})
 

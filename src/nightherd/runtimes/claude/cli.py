@@ -1,4 +1,8 @@
-"""The `cli` runtime: runs agents with the user's own `claude`, which is asked once and then listened to."""
+"""The `cli` runtime: runs agents with the user's own `claude`, over its control protocol.
+
+Claude's input stays open while it works. It gets the gate first, then the prompt; what it asks the gate comes
+among its output, and the answers go into its input. No port, no token, no process of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,146 @@ from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
 
+import anyio
+import msgspec
+
 from nightherd.model.journal.event import ErrorEvent
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.claude.control import ControlledClaude
-from nightherd.runtimes.claude.gate import Gate
+from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, POLL_S, Gate, GatedCall
 from nightherd.runtimes.claude.mcp import injected_servers
 from nightherd.runtimes.claude.opening import Opening
-from nightherd.runtimes.claude.options import launch_of, user_message
-from nightherd.runtimes.claude.outcome import MISSING_CLI
-from nightherd.runtimes.claude.process import ENVIRONMENT, ClaudeProcess
+from nightherd.runtimes.claude.options import as_line, launch_of, user_message
+from nightherd.runtimes.claude.outcome import MISSING_CLI, unusable
+from nightherd.runtimes.claude.process import ENVIRONMENT, ClaudeProcess, Duty, parsed
 from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.bridge import bridged
+
+FIRST_REQUEST = "nightherd-1"
+INITIALIZE: Mapping[str, Any] = {
+    "type": "control_request",
+    "request_id": FIRST_REQUEST,
+    "request": {
+        "subtype": "initialize",
+        "hooks": {
+            "PreToolUse": [
+                {
+                    "matcher": None,
+                    "hookCallbackIds": ["gate"],
+                    "timeout": HOOK_TIMEOUT_S,
+                    "onFailure": "block",
+                }
+            ]
+        },
+    },
+}
+
+
+class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    request: str
+    call: GatedCall
+    since: float
+
+
+class ControlledClaude:
+    """One `claude` that has been started, is asked one thing, and asks the gate before each call."""
+
+    def __init__(self, process: ClaudeProcess, gate: Gate) -> None:
+        self._process = process
+        self._gate = gate
+        self._duty = Duty()
+        self._waiting: list[_Waiting] = []
+        self.refusal: ErrorEvent | None = None
+        """Why it was not asked, if it was not."""
+
+    async def heard(
+        self, first: Mapping[str, Any]
+    ) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
+        """Ask it `first`; everything it says, but for what is between it and the gate."""
+        lines = self._process.reader()
+        await self._write(INITIALIZE)
+        while True:
+            line: bytes | None = None
+            with anyio.move_on_after(POLL_S if self._waiting else None) as polling:
+                line = await lines.next()
+            if line is not None:
+                message = parsed(line)
+                if isinstance(message, bytes):
+                    yield message
+                elif not await self._is_control(message, first):
+                    yield message
+                    await self._see(message)
+                elif (unannounced := self._gate.read(message)) is not None:
+                    yield unannounced
+            elif not polling.cancelled_caught:
+                return
+            if self.refusal is not None:
+                return
+            await self._answer()
+
+    async def _see(self, message: Mapping[str, Any]) -> None:
+        self._duty.see(message)
+        if self._duty.is_done:
+            await self._process.end_input()
+
+    async def _is_control(self, message: Mapping[str, Any], first: Mapping[str, Any]) -> bool:
+        """Deal with a message of the protocol; whether it was one."""
+        match message:
+            case {"type": "control_response", "response": {"request_id": str(name)} as response}:
+                if name == FIRST_REQUEST:
+                    await self._begin(response, first)
+            case {
+                "type": "control_request",
+                "request_id": str(name),
+                "request": Mapping() as request,
+            }:
+                await self._take(name, request)
+            case {"type": "control_cancel_request", "request_id": str(name)}:
+                self._waiting = [one for one in self._waiting if one.request != name]
+            case {"type": "control_request" | "control_response" | "control_cancel_request"}:
+                pass
+            case _:
+                self._gate.read(message)
+                return False
+        return True
+
+    async def _begin(self, response: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+        facts = response.get("response")
+        applied = facts.get("hooks_applied") if isinstance(facts, Mapping) else None
+        if response.get("subtype") != "success" or applied is False:
+            reason = response.get("error") or "it does not apply hooks"
+            self.refusal = unusable(f"it refused the hook that records its calls ({reason})")
+        else:
+            await self._write(first)
+
+    async def _take(self, name: str, request: Mapping[str, Any]) -> None:
+        match request:
+            case {"subtype": "hook_callback", "input": Mapping() as hook}:
+                call = GatedCall.of(hook)
+                self._waiting.append(_Waiting(request=name, call=call, since=anyio.current_time()))
+            case _:
+                error = f"nightherd does not answer {request.get('subtype')}"
+                await self._respond(name, {"subtype": "error", "error": error})
+
+    async def _answer(self) -> None:
+        """Answer the calls that are on record by now, or have waited for too long."""
+        for one in tuple(self._waiting):
+            answer = self._gate.answer(one.call, anyio.current_time() - one.since)
+            if answer is not None:
+                self._waiting.remove(one)
+                await self._respond(one.request, {"subtype": "success", "response": answer})
+
+    async def _respond(self, name: str, response: Mapping[str, Any]) -> None:
+        await self._write(
+            {"type": "control_response", "response": {"request_id": name, **response}}
+        )
+
+    async def _write(self, message: Mapping[str, Any]) -> None:
+        try:
+            await self._process.write(as_line(message))
+        except BrokenPipeError:  # it has ended; `settle` says why
+            pass
+
 
 PROGRAM = "claude"
 

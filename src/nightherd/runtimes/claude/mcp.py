@@ -1,4 +1,4 @@
-"""MCP servers as `claude` is told of them: only those an agent declares, and those injected into its run.
+"""MCP servers in the form that `claude` takes: only those an agent declares, and those injected into its run.
 
 The configuration may hold secrets, so it goes by a file; a server that fails is a warning, not a failed run.
 """
@@ -41,7 +41,7 @@ WAITING = frozenset({"pending", "connected", "disabled"})
 """What may be said about a server that has not failed."""
 
 GONE = re.compile(r"connection closed|not connected|-32000", re.IGNORECASE)
-"""How Claude puts it that there is nobody at the other end."""
+"""How Claude reports that a server does not answer."""
 
 Entry = Mapping[str, Any]
 
@@ -92,7 +92,7 @@ def tools_of(agent: Agent) -> tuple[str, ...] | None:
 
 
 def allowed_tools(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> tuple[str, ...]:
-    """What is approved beforehand; whoever injects a server wants it used. In mode `plan` nothing is."""
+    """Return what is approved beforehand: the tools of injected servers. In mode `plan` nothing is."""
     if agent.permission_mode == PermissionMode.PLAN:
         return ()
     return (*agent.allowed_tools, *(tool_name(server.name, "*") for server in injected))
@@ -123,7 +123,7 @@ def entry_of(server: McpServer) -> dict[str, Any]:
 
 
 def longest_call(request: RuntimeRequest) -> timedelta:
-    """How long Claude may be silent because it waits for a server, where somebody said so."""
+    """How long Claude may be silent because it waits for a server, where that is configured."""
     if any(server.has_long_running_tools for server in request.injected_servers):
         return LONG_RUNNING + MARGIN
     said = [server.timeout + MARGIN for server in request.agent.mcp_servers if server.timeout]
@@ -142,7 +142,7 @@ def mcp_environment(injected: Sequence[InjectedMcpServerDef]) -> dict[str, str]:
 
 
 class ServerNews:
-    """What is heard about servers: each that fails is told of once."""
+    """What is heard about servers: each failure is reported once."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()

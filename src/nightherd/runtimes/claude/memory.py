@@ -1,16 +1,28 @@
-"""What Claude will know when it resumes a session, read from the session's transcript.
-
-Each line of a transcript names the one before it. Claude resumes from the last line and follows these names back to
-the first; lines off that chain are attempts that were given up, or results of calls that ran side by side.
-"""
+"""What Claude will know when it resumes a session, read from its transcript; and what our journal has and the transcript lacks, in words for the model."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import dropwhile, takewhile
 from typing import Any
 
 import msgspec
+
+from nightherd.model.ids import JobId
+from nightherd.model.jobs.repeat import is_interrupted_call
+from nightherd.model.journal.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    is_by_hand,
+    payload_of,
+)
+from nightherd.model.journal.message import Message, Speaker, result_text, whole_messages
+from nightherd.model.journal.system import Init, SystemSubtype, ToolProgress
 
 SYNTHETIC = "<synthetic>"
 """The model of lines that Claude writes itself, such as the text of an API error."""
@@ -176,3 +188,198 @@ def _text(result: dict[str, Any]) -> str:
         parts = (part.get("text") for part in content if isinstance(part, dict))
         return "\n".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) else ""
+
+
+SAID = "You had said this already, but it did not get into this conversation:"
+DONE = (
+    "These calls of yours had finished, but their results did not get into this conversation. "
+    "They are done: do not make them again."
+)
+CUT_OFF_CALLS = (
+    "You had made these calls already, and they were cut off. They are not in this conversation, and their "
+    "outcome is unknown: look whether they took effect before you repeat them."
+)
+BACKGROUND = (
+    "These were running in the background and ended with the process, unfinished. "
+    "You will not be notified about them:"
+)
+SHOWN = 4_000
+"""Characters of one answer, call or result."""
+MOST = 100
+"""Answers, and calls: the last ones. What is older than that is in the files the agent works on."""
+
+
+def missing_from_transcript(
+    history: Iterable[Event], memory: Memory, keeps_open_calls: Callable[[], bool]
+) -> str | None:
+    """Return what is in the journal and not in the transcript, in words for the model; None when nothing is missing.
+
+    `keeps_open_calls` says whether the `claude` that resumes shows the model a call of the transcript that has no
+    result; older versions drop it.
+    """
+    known = _Known()
+    for event in history:
+        known.add(event)
+    parts = _sections(known, memory, keeps_open_calls)
+    return "\n\n".join(parts) or None
+
+
+def is_cut_off(result: ToolResultEvent) -> bool:
+    """Whether the journal has this result only because the call was cut off: its worker was lost, or the run was stopped."""
+    return result.uuid is None and is_interrupted_call(result.error)
+
+
+class _Known:
+    """What the journal knows of the agent's own conversation; helpers of it have conversations of their own."""
+
+    def __init__(self) -> None:
+        self.said: list[AssistantEvent] = []
+        self.calls: dict[str, ToolUseEvent] = {}
+        self.results: dict[str, ToolResultEvent] = {}
+        self.tasks: dict[str, str] = {}
+        """Background tasks that ended with their process, by id."""
+        self._running: dict[str, str] = {}
+
+    def add(self, event: Event) -> None:
+        if isinstance(event, ErrorEvent) or event.parent_tool_use_id or is_by_hand(event):
+            return
+        match event:
+            case ToolUseEvent(tool_use_id=str(call)):
+                self.calls[call] = event
+            case ToolResultEvent(tool_use_id=str(call)) if not is_cut_off(event):
+                self.results[call] = event
+            case AssistantEvent(content=str(), uuid=str(), partial=None | False):
+                self.said.append(event)
+            case SystemEvent(subtype=SystemSubtype.INIT | SystemSubtype.TOOL_PROGRESS):
+                self._see_tasks(event)
+            case _:
+                pass
+
+    def lost_tasks(self) -> dict[str, str]:
+        """Tasks that ended with their process; none of it is alive any more."""
+        return self.tasks | self._running
+
+    def _see_tasks(self, event: SystemEvent) -> None:
+        match payload_of(event):
+            case Init():
+                self.tasks, self._running = self.lost_tasks(), {}
+            case ToolProgress(task_id=str(task), task=str(description)):
+                self._running[task] = description
+            case ToolProgress(task_id=str(task)):
+                self._running.pop(task, None)
+            case _:
+                pass
+
+
+def _sections(known: _Known, memory: Memory, keeps_open_calls: Callable[[], bool]) -> Iterator[str]:
+    said = [text for event in known.said if (text := _missing_text(event, memory))]
+    if said:
+        yield from [SAID, *said[-MOST:]]
+    calls = [call for call in known.calls | known.results if not _is_known(call, memory)]
+    done = [call for call in calls if call in known.results]
+    if done:
+        yield DONE
+        yield from (_with_result(known, call) for call in done[-MOST:])
+    cut_off = [
+        call for call in calls if call not in known.results and call not in memory.known_cut_off
+    ]
+    if not memory.open_calls.isdisjoint(cut_off) and keeps_open_calls():
+        cut_off = [call for call in cut_off if call not in memory.open_calls]
+    if cut_off:
+        yield CUT_OFF_CALLS
+        yield from (_call(known, call) for call in cut_off[-MOST:])
+    tasks = [
+        f"{description} (task {task})"
+        for task, description in known.lost_tasks().items()
+        if not memory.mentions(task)
+    ]
+    if tasks:
+        yield from [BACKGROUND, *tasks[-MOST:]]
+
+
+def _is_known(call: str, memory: Memory) -> bool:
+    return call in memory.results or memory.mentions(call)
+
+
+def _missing_text(event: AssistantEvent, memory: Memory) -> str | None:
+    text = event.content or ""
+    if not text or event.uuid in memory.uuids or text in memory.texts:
+        return None
+    return None if memory.mentions(text[:SHOWN]) else text[:SHOWN]
+
+
+def _call(known: _Known, call: str) -> str:
+    event = known.calls.get(call)
+    what = f"{event.tool_name} {json.dumps(event.input)}" if event is not None else "A call"
+    return f"{what[:SHOWN]} (call {call})"
+
+
+def _with_result(known: _Known, call: str) -> str:
+    result = known.results[call]
+    how = "succeeded" if result.success else "failed"
+    return f"{_call(known, call)} {how}:\n{result_text(result)[:SHOWN]}"
+
+
+ASKED, YOU_SAID, CALLED = "You were asked:", "You said:", "You called {tool} {input}"
+SHOWN_EACH = 4_000
+"""Characters of one message, or of one call."""
+RECOUNT_LENGTH = 100_000
+"""Characters of all of it; the latest count."""
+
+
+def recounted(history: Iterable[Event], job_id: JobId) -> str | None:
+    """What was said before that job, first to last, in words for the agent; None when nothing was.
+
+    Of a long conversation the latest part is given word for word, and how much was before it.
+    """
+    before = takewhile(lambda event: not _is_of(event, job_id), history)
+    own = (event for event in before if not _is_of_a_subagent(event))
+    accounts = [account for one in whole_messages(own) if (account := _account(one))]
+    kept: list[str] = []
+    room = RECOUNT_LENGTH
+    for account in reversed(accounts):
+        room -= len(account)
+        if kept and room < 0:
+            break
+        kept.append(account)
+    left_out = len(accounts) - len(kept)
+    if left_out:
+        kept.append(f"({left_out} earlier messages are left out here.)")
+    return "\n\n".join(reversed(kept)) or None
+
+
+def since(history: Iterable[Event], job_id: JobId) -> Iterator[Event]:
+    """What was said from that job's beginning on."""
+    return dropwhile(lambda event: not _is_of(event, job_id), history)
+
+
+def _is_of(event: Event, job_id: JobId) -> bool:
+    return event.execution is not None and event.execution.rpartition(".")[0] == job_id
+
+
+def _is_of_a_subagent(event: Event) -> bool:
+    """The messages of a subagent are in a conversation of its own."""
+    return not isinstance(event, ErrorEvent) and event.parent_tool_use_id is not None
+
+
+def _account(message: Message) -> str:
+    match message.speaker:
+        case Speaker.USER:
+            return _under(ASKED, message.text)
+        case Speaker.TOOL:
+            return "\n\n".join(
+                _under("It succeeded:" if one.success else "It failed:", result_text(one))
+                for one in message.results
+            )
+        case Speaker.ASSISTANT:
+            calls = [
+                CALLED.format(tool=one.tool_name, input=json.dumps(one.input))[:SHOWN_EACH]
+                for one in message.calls
+            ]
+            return "\n\n".join(
+                [*([_under(YOU_SAID, message.text)] if message.text else []), *calls]
+            )
+
+
+def _under(heading: str, text: str) -> str:
+    return f"{heading}\n{text[:SHOWN]}"

@@ -1,6 +1,6 @@
 """How a run begins: with the prompt, with a branch of another session, or by continuing an earlier run.
 
-What the model is told when a job is continued is composed from three things: why it is continued, what its transcript
+The prompt of a job that is continued is composed from three things: why it is continued, what its transcript
 lacks, and whether the prompt is in it. Everything is said once. A note that was never answered is left out of the
 resumed conversation and composed again, so that notes do not pile up however often a run fails.
 """
@@ -27,8 +27,7 @@ from nightherd.model.journal.event import (
 )
 from nightherd.model.journal.system import Init, SystemSubtype
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.claude.memory import Memory
-from nightherd.runtimes.claude.missing import missing_from_transcript, recounted, since
+from nightherd.runtimes.claude.memory import Memory, missing_from_transcript, recounted, since
 
 
 class Why(StrEnum):
@@ -71,7 +70,7 @@ ASKED_NOW = "So far what is on record. This is what you are asked:"
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
-    """What Claude is told first, in which of its sessions."""
+    """The first prompt for Claude, and the session it goes to."""
 
     text: str
     resume: str | None = None
@@ -82,7 +81,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     note: str | None = None
     """What of `text` the job was not asked, and is not on record yet."""
     recount: str | None = None
-    """What is told before `text`: a conversation that is lost, and on record already."""
+    """What precedes `text`: a conversation that Claude lost and the journal has."""
 
     @property
     def told(self) -> str:
@@ -118,7 +117,7 @@ def completed(
     memory: Memory | None,
     keeps_open_calls: Callable[[], bool] = lambda: False,
 ) -> Opening:
-    """Return `opening` with all that the model has to be told in the session that is resumed.
+    """Return `opening` with all that the model has to know in the session that is resumed.
 
     `memory` is what it will know by its transcript; None when that cannot be read. A prompt whose work has begun is
     never given again as if it had not.
@@ -150,7 +149,7 @@ def completed(
 
 
 def begin_anew(request: RuntimeRequest) -> Opening | None:
-    """Return how to continue when Claude has lost the session: what is on record of it is told in words.
+    """Return how to continue when Claude has lost the session: what is recorded of it is repeated in words.
 
     None for a fork of which nothing is: it is not run without what it was to know.
     """
@@ -161,7 +160,7 @@ def begin_anew(request: RuntimeRequest) -> Opening | None:
 
 
 def _without_session(request: RuntimeRequest) -> Opening:
-    """Begin without any session of Claude's: what this job did in a lost one is told in words."""
+    """Begin without any session of Claude's: what this job did in a lost one is repeated in words."""
     if not request.is_continued:
         return Opening(text=request.prompt)
     own = since(request.history(), request.job_id)
@@ -174,7 +173,7 @@ def _without_session(request: RuntimeRequest) -> Opening:
 def _asking(
     opening: Opening, asked: str, note: str | None, *, follow_up: str | None = None
 ) -> Opening:
-    """Ask this, and tell the model `note` after it: a slash command has to come first."""
+    """Ask this, and add `note` after it: a slash command has to come first."""
     return replace(opening, text=_joined(asked, note, follow_up), note=note)
 
 
@@ -191,7 +190,7 @@ def _fork_point(at_uuid: str | None, history: Iterable[Event], memory: Memory | 
 
 
 def _of_session(history: Iterable[Event], session: str) -> Iterator[Event]:
-    """The events since the runtime's session began; what was said before, it was told as it began."""
+    """The events since the runtime's session began; it was given the earlier events when it began."""
     events = list(history)
     begun = dropwhile(lambda event: not _begins(event, session), events)
     found = list(begun)
@@ -227,7 +226,7 @@ def _contains(text: str, prompt: str) -> bool:
 
 
 def _last_asked(own: Iterable[Event]) -> str | None:
-    """What the model was last told, as long as it has not answered."""
+    """Return the last prompt, as long as the model has not answered it."""
     last = None
     for event in own:
         if not is_message(event) or is_by_hand(event):
@@ -259,7 +258,7 @@ def why_continued(events: Iterable[Event]) -> Why:
 
 
 class _SinceAnswer:
-    """What happened since the model last answered: by then it knows everything it was told before."""
+    """What happened since the model last answered: it knows everything before that."""
 
     def __init__(self) -> None:
         self.is_running = False

@@ -28,7 +28,7 @@ STREAMING = (
     Option("input-format", "stream-json"),
     Option("output-format", "stream-json"),
     Option("verbose"),
-    # Tells a long answer from a stalled one, and what each answer used in the end.
+    # Shows whether a long answer has stalled, and what each answer used in the end.
     Option("include-partial-messages"),
 )
 
@@ -91,7 +91,7 @@ def options_of(
     injected: Sequence[InjectedMcpServerDef] = (),
     protected: ProtectedPaths | None = None,
 ) -> tuple[Option, ...]:
-    """Everything the agent is told, and in which session."""
+    """The agent's options, and its session."""
     return (
         *STREAMING,
         *_session_options(opening),

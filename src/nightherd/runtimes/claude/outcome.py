@@ -1,14 +1,13 @@
 """Every way a run of Claude fails, and what it is called: one table, read from the top, the first row that fits.
 
 Versions differ in how they tag a failure, so a row names what has stayed the same: the API's status, the
-kind of error, and only where nothing else tells, the text.
+kind of error, and only where nothing else is known, the text.
 """
 
 from __future__ import annotations
 
 import errno
 import re
-import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +16,7 @@ import msgspec
 from nightherd.model.jobs.retry import can_pass
 from nightherd.model.journal.event import ErrorEvent
 from nightherd.runtimes.claude.usage_limit import UsageLimit
-from nightherd.runtimes.keeper.attendant import Ending, KilledBy
+from nightherd.runtimes.keeper.attendant import Ending, KilledBy, signal_name
 
 MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ENOEXEC})
 """Errors that mean that there is no program to start."""
@@ -104,7 +103,7 @@ FAILURES = (
     Failure(code="invalid_request", kind="invalid_request"),
     Failure(code="interrupted", text=r"[Ii]nterrupted|aborted"),
 )
-"""What is reported, from the most telling to the least."""
+"""What is reported, from the most specific to the least."""
 
 KEEP_A_CLOCK = frozenset({"rate_limited", "overloaded"})
 """Failures that pass with time, and how much of it the API may have said."""
@@ -152,7 +151,7 @@ def vanished(ending: Ending, stderr: str) -> ErrorEvent:
             message = "claude was stopped: the process that guards it was killed"
             return ErrorEvent(message=message, code="killed", extra={"recoverable": True})
         case Ending(returncode=int(code)) if code < 0:
-            message = f"claude was ended by {_signal_name(-code)} before it had finished"
+            message = f"claude was ended by {signal_name(-code)} before it had finished"
             return ErrorEvent(message=message, code="killed", extra={"recoverable": True})
         case Ending(returncode=0):
             return ErrorEvent(message="claude ended without a result", code="no_result")
@@ -206,10 +205,3 @@ def unusable(reason: object) -> ErrorEvent:
     """The event for a `claude` that runs but does not accept the hook by which its calls are recorded."""
     message = f"claude cannot be used: {reason}. Update Claude Code"
     return ErrorEvent(message=message, code="claude_failed")
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -119,7 +119,7 @@ class ClaudeProcess:
             await self._process.stdin.send(data)
 
     async def end_input(self) -> None:
-        """It is told nothing more: when it is done with what it has, it ends."""
+        """Close its input: it ends when it has processed what it has."""
         async with self._writing:
             if self._process is not None:
                 self._process.end_input()
@@ -177,7 +177,7 @@ class _Ear:
             os.close(self.descriptor)
 
     def text(self) -> str:
-        """All of it, once nobody can say more."""
+        """Return all of it, once no more can come."""
         self._thread.join(LAST_WORDS_S)
         return self._heard.text()
 
@@ -208,7 +208,7 @@ class Duty:
     def __init__(self) -> None:
         self._has_result = False
         self._state: str | None = None
-        """Versions that do not tell their state are done with their result."""
+        """Versions that do not report their state are done with their result."""
         self._has_tasks = False
 
     @property

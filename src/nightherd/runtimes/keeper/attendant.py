@@ -45,10 +45,10 @@ def execution_mark(execution: str, directory: str) -> str:
 
 
 async def kill_marked(mark: str) -> int:
-    """Kill every process that carries this execution mark, whoever started it; how many there were.
+    """Kill every process that carries this execution mark, whichever process started it; return how many there were.
 
     None is left when it returns. This is what makes it safe to start the job again: the worker and the
-    keeper of the old execution may have been killed at once, and then nobody else ends what they started.
+    keeper of the old execution may have been killed at once, and then nothing else ends what they started.
     `RefusedError` when one of them cannot be killed. Cannot be cancelled.
     """
     census = Census(marks=_entries({EXECUTION_MARK: mark}), spared=_own_line())
@@ -82,7 +82,7 @@ def end_processes(census: Census, grace_s: float) -> tuple[int, frozenset[int]]:
 
 def _entries(marks: Mapping[str, str]) -> frozenset[bytes]:
     if not marks:
-        raise ValueError("without a mark no process can be told from the others")
+        raise ValueError("without a mark no process can be identified")
     return frozenset(os.fsencode(f"{name}={value}") for name, value in marks.items())
 
 
@@ -118,9 +118,24 @@ class Ending:
     """Its exit code, or minus the signal that ended it; None when its keeper was killed and cannot say."""
     killed_by: KilledBy = KilledBy.NONE
     killed: int = 0
-    """How many processes were told to end, the command's own included."""
+    """How many processes got the signal to end, including the command itself."""
     left: int = 0
     """Not 0 while something that the command started is still running."""
+
+
+def returncode_text(code: int | None) -> str:
+    """How a command ended by its exit code, or by minus the signal that ended it."""
+    if code is None or code >= 0:
+        return f"exit code {code}"
+    return f"ended by {signal_name(-code)}"
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, as `kill -l` has it."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 class Attendant:
@@ -163,7 +178,7 @@ class Attendant:
         threading.Thread(target=self._attend, args=(changed,), name=name, daemon=True).start()
 
     def order(self, line: str) -> None:
-        """Tell the keeper; one that has ended needs no telling."""
+        """Send it to the keeper, unless that has ended."""
         with self._lock:
             if self._held_back is not None:
                 self._held_back.append(line)
@@ -208,7 +223,7 @@ class Attendant:
         try:
             while rest:
                 rest = rest[os.write(self._control, rest) :]
-        except BrokenPipeError:  # it has died; what it says, or does not say, tells the rest
+        except BrokenPipeError:  # it has died; its output, or the lack of it, says the rest
             pass
         self._message = b""
         # A keeper that is stopped reads nothing; signs of life must not wait for it.
@@ -243,7 +258,7 @@ class Attendant:
         return self.refusal is None and (self.ending is None or self.ending.left > 0)
 
     def _stand_in(self) -> None:
-        """The keeper was killed: end what it kept, without grace, for nobody else would."""
+        """The keeper was killed: end what it kept, without grace; nothing else would."""
         if not self.pid:
             time.sleep(UNSEEN_S)
         has_child = self.pid and self.ending is None

@@ -1,4 +1,4 @@
-"""Which processes belong together, as /proc tells it. Loaded by the keeper too, so it imports nothing but `os`.
+"""Which processes belong together, as /proc shows. Loaded by the keeper too, so it imports nothing but `os`.
 
 A process belongs when it is one of the roots or in the process group of one, carries every mark in its
 environment, or descends from one that belongs. Where there is no /proc, the groups of the roots are all
@@ -42,7 +42,7 @@ class Census:
         self._known: frozenset[tuple[int, int]] = frozenset()
 
     def find(self) -> dict[int, int]:
-        """Those alive now: pid to start time. Keepers are told last, when nothing else is left.
+        """Those alive now: pid to start time. Keepers are listed last, when nothing else is left.
 
         A keeper is what others are left to when their parent dies: while it lives none gets away.
         """

@@ -94,7 +94,7 @@ class _Ears:
 
     def _take_orders(self) -> None:
         data = os.read(CONTROL, 65536)
-        if not data:  # closed without a word: nobody is left who could end the command
+        if not data:  # closed without a message: no process is left that could end the command
             self._poll.unregister(CONTROL)
             self.is_worker_gone = True
         self.orders += data
@@ -230,7 +230,7 @@ class _Guard:
     def _forward(self, number: int) -> None:
         if self._status is None:
             send(-self._child, number)
-        else:  # the command has gone; what it left has nobody else to hear this for it
+        else:  # the command has gone; what it left still has to get this signal
             self._end_because(b"stop", self._grace_s)
 
     def _end_because(self, why: bytes, grace_s: float) -> None:
@@ -331,7 +331,7 @@ def _spawn(told: Instructions, *, tied: bool) -> int:
 def _spawn_tied(program: bytes, told: Instructions, restored: list[int]) -> int:
     """Start the command so that the kernel kills it the moment the keeper ends, even by SIGKILL.
 
-    A `claude` whose input ends may start a call that waits; without its keeper nobody holds that input open.
+    A `claude` whose input ends may start a call that waits; without its keeper that input is not held open.
     """
     keeper, libc = os.getpid(), ctypes.CDLL(None)
     failure, failure_in = os.pipe()

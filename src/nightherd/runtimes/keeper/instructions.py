@@ -1,4 +1,4 @@
-"""What a keeper is told when it starts: one header line, then fields with a NUL between them.
+"""The instructions that a keeper gets when it starts: one header line, then fields with a NUL between them.
 
 Arguments and environments are bytes that hold no NUL, so they pass unchanged; JSON would double the time a
 keeper takes to start. After the instructions the same pipe carries orders, a line each: `beat DEADLINE`,

@@ -94,7 +94,7 @@ class Sink(_End):
     """What a command reads. One writer at a time; once it is closed, the command finds the end of what was sent."""
 
     async def send(self, data: bytes) -> None:
-        """All of `data` is in the pipe when it returns; `BrokenPipeError` when nobody reads any more."""
+        """All of `data` is in the pipe when it returns; `BrokenPipeError` when the reader is gone."""
         await anyio.lowlevel.checkpoint()
         rest = memoryview(data)
         while rest:

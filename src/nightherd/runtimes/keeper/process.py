@@ -103,7 +103,7 @@ class KeptProcess:
                 keepers.discard(self)
             try:
                 from_thread.run_sync(self._take_note, token=self._loop)
-            except RuntimeError:  # that event loop has ended, and nobody waits any more
+            except RuntimeError:  # that event loop has ended, and nothing waits any more
                 pass
 
         self._attendant.attend(changed)
@@ -237,7 +237,7 @@ async def finish(
 
     async def write() -> None:
         if process.stdin is not None:
-            with suppress(BrokenPipeError):  # a command need not read what it is told
+            with suppress(BrokenPipeError):  # a command need not read its input
                 await process.stdin.send(body)
             process.stdin.close()
 

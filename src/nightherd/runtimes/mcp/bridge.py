@@ -26,7 +26,7 @@ HOST = "127.0.0.1"
 TOKEN_LENGTH = 48
 LONGEST_REQUEST = 16 * 1024 * 1024
 ALIVE_S = 10.0
-"""How often a caller that waits is told that somebody is there."""
+"""How often a waiting caller gets a sign of life."""
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ class _Http(ThreadingHTTPServer):
     bridge: _Bridge
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A caller that went away in the middle: nobody is there to be told."""
+        """Ignore a caller that disconnected."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Http
 
     def do_GET(self) -> None:
-        """There is nothing to be told without being asked."""
+        """Refuse a stream: there are no messages without a request."""
         self._send(405, b"")
 
     def do_DELETE(self) -> None:

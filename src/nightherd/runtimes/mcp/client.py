@@ -27,9 +27,16 @@ from nightherd.model.journal.event import SystemEvent, describe
 from nightherd.model.journal.system import Warned
 from nightherd.model.text import shorten
 from nightherd.model.units import format_duration
-from nightherd.runtimes.mcp.http_link import HttpLink, SseLink, connect
 from nightherd.runtimes.mcp.injected import VERSIONS, Message, call_injected
-from nightherd.runtimes.mcp.link import Link, LinkError, Surroundings, start_stdio
+from nightherd.runtimes.mcp.link import (
+    HttpLink,
+    Link,
+    LinkError,
+    SseLink,
+    Surroundings,
+    connect,
+    start_stdio,
+)
 from nightherd.runtimes.tools.tool import ToolOutcome, failed
 
 OPENING = timedelta(seconds=60)
@@ -97,7 +104,7 @@ class McpClient:
             try:
                 tools = await self._declared[name].list_tools()
                 offered[name] = [found_tool(name, tool) for tool in tools]
-            except Exception as error:  # noqa: BLE001 (handed over: it is told below, in the order of the servers)
+            except Exception as error:  # noqa: BLE001 (handed over: reported below, in the order of the servers)
                 offered[name] = error
 
         # Beside each other: each may take a while to start, and one that hangs is waited for long.
@@ -201,7 +208,7 @@ class _Connection:
         try:
             answer = await link.ask(request)
         except (LinkError, OSError) as error:
-            if self._link is link:  # else somebody who asked at the same time has closed it
+            if self._link is link:  # else another call has closed it at the same time
                 await self.close()
             raise error if isinstance(error, LinkError) else LinkError(str(error)) from error
         return result_in(answer)

@@ -181,7 +181,7 @@ def _unseen_in(event: ModelResponseStreamEvent) -> str:
 
 
 def repair_answer(answer: ModelResponse) -> ModelResponse:
-    """The answer; the very same when there is nothing to mend. What is beyond mending is left as it is."""
+    """The answer; the same object when there is nothing to repair. What cannot be repaired is left as it is."""
     parts = [_part(part) for part in answer.parts]
     usage, given = believable(answer.usage), answer.model_name
     name = whole_text(given) if isinstance(given, str) else None

@@ -2,7 +2,7 @@
 
 Nearly everything said is text, thoughts, calls and results. To dump such lines and have pydantic validate them takes
 several times as long as reading them, and values of exactly these types come out of it as they went in. What plain
-lines say in `extra` is declared here (`encode.py` tells what stands where); one that says anything else is left to it.
+lines say in `extra` is declared here (`encode.py` says what is where); one that says anything else is left to it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Result(Prompt, frozen=True):
 
 
 class LineOfText(msgspec.Struct, frozen=True):
-    """`extra` of a line with a text. What is said for others than readers of messages is nobody's concern here."""
+    """`extra` of a line with a text. Fields for other readers are ignored."""
 
     response: Answer | None = None
     part: Piece | None = None
@@ -194,7 +194,7 @@ def build_request(
 
 
 def content_of(line: ToolResultEvent) -> Any:
-    """What the model is told: the result, the error, or the one above the other."""
+    """The text that the model gets: the result, the error, or the one above the other."""
     if line.error is None:
         return line.result
     return line.error if line.result is None else f"{line.result}\n{line.error}"

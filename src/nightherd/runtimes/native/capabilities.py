@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from nightherd.model.agents.runtime import (
-    CostSource,
-    LoginKind,
-    RuntimeCapabilities,
-    RuntimeName,
-)
+from nightherd.model.agents.runtime import CostSource, LoginKind, RuntimeCapabilities, RuntimeName
 
 NATIVE = RuntimeCapabilities(
     name=RuntimeName("native"),

@@ -36,9 +36,9 @@ class Conversation(msgspec.Struct, kw_only=True):
     written: set[str] = msgspec.field(default_factory=set)
     """The constants that are on record in this job, by hash."""
     cut_off: str | None = None
-    """What had arrived of an answer that never ended, and has not been told to the model."""
+    """What had arrived of an answer that never ended, and has not been sent to the model."""
     unreadable: int = 0
-    """How many messages of the record could not be read, and are told as far as their lines say them."""
+    """How many messages of the record could not be read, and are sent as the text of their lines."""
     call_ids: set[str] = msgspec.field(default_factory=set)
     """The ids of all calls on record, also of those that a summary stands for."""
 
@@ -71,7 +71,7 @@ class Conversation(msgspec.Struct, kw_only=True):
                 self.messages.append(message)
 
     def with_own_ids(self, answer: ModelResponse, turn: int) -> ModelResponse:
-        """The answer, each call with an id that no other has: results and jobs that it makes are told apart by it.
+        """The answer, each call with an id that no other has: it identifies results and the jobs that the call makes.
 
         Most models see to that themselves; some count anew in every answer, or give none.
         """
@@ -91,7 +91,7 @@ class Conversation(msgspec.Struct, kw_only=True):
         return part if name == given else replace(part, tool_call_id=name)
 
     def end_results(self) -> None:
-        """All calls of the last answer are answered: the model is told in the order in which it called."""
+        """All calls of the last answer are answered: the model gets the results in the order of its calls."""
         if len(self.messages) > 1:
             _put_in_order(self.messages[-2], self.messages[-1])
 
@@ -123,7 +123,7 @@ def ask(prompt: str) -> ModelRequest:
 
 
 def tell_cut_off(text: str, *, turn: int, at: datetime) -> SystemEvent:
-    """The line that tells the model what had arrived of its answer before it was cut off."""
+    """The line that gives the model what had arrived of its answer before it was cut off."""
     return SystemEvent(
         subtype=SystemSubtype.USER_INPUT,
         content=(
@@ -139,7 +139,7 @@ def tell_cut_off(text: str, *, turn: int, at: datetime) -> SystemEvent:
 
 
 def _put_in_order(answer: ModelMessage, request: ModelMessage) -> None:
-    """Results come into the record as they are known; the model is told them in the order of its calls."""
+    """Results come into the record as they are known; the model gets them in the order of its calls."""
     if len(request.parts) < 2 or not isinstance(answer, ModelResponse):
         return
     places = {call.tool_call_id: place for place, call in enumerate(answer.tool_calls)}

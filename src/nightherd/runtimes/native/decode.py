@@ -47,7 +47,7 @@ from nightherd.runtimes.native.encode import Dump, spell_arguments, unpack
 from nightherd.runtimes.native.setup import INSTRUCTIONS
 
 TOLD_CUT_OFF = "partial_cognition"
-"""In `extra` of a prompt that tells the model what had arrived of an answer that never ended."""
+"""In `extra` of a prompt that gives the model what had arrived of an answer that never ended."""
 
 _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -112,7 +112,7 @@ class Reader:
 
     @property
     def cut_off(self) -> str | None:
-        """What had arrived of an answer that never ended, and has not been told to the model since."""
+        """What had arrived of an answer that never ended, and has not been sent to the model since."""
         whole = [line.content for line in self._unended if isinstance(line, AssistantEvent)]
         return "".join(filter(None, whole)) or "".join(self._streamed) or None
 

@@ -311,7 +311,7 @@ def result_line(
         part["outcome"] = "denied"
     result, error = _whole(outcome.result), _whole(outcome.error)
     if result is None and error is None:
-        result = ""  # the model is told that there was nothing, not nothing at all
+        result = ""  # the model gets an empty result, not none
     return ToolResultEvent(
         tool_use_id=call.tool_call_id,
         result=result,

@@ -1,6 +1,6 @@
 """Reset: how long a provider that refuses a request for now wants to be left alone, by its counters.
 
-Most say it outright (`Retry-After`, which pydantic-ai reads). Some only tell of each counter how much of it
+Most say it outright (`Retry-After`, which pydantic-ai reads). Some only report of each counter how much of it
 remains, and when it begins anew: as an instant, a number of seconds, or a duration like `6m0s`.
 """
 
@@ -126,7 +126,7 @@ FAILURES = (
     Failure(kind=InvalidValueError, code="template"),
     Failure(kind=ImportError, code="missing_provider"),
 )
-"""What is raised, from the most telling to the least."""
+"""What is raised, from the most specific to the least."""
 
 OTHERWISE = Failure(kind=BaseException, code="model_failed")
 """What no row says."""

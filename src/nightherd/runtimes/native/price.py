@@ -50,9 +50,9 @@ class CostSource(StrEnum):
     DECLARED = "fleet-file"
     PRICES = "genai-prices"
     ESTIMATE = "estimate"
-    """Worked out for an answer that never came: nobody said what it used."""
+    """Worked out for an answer that never came: its usage is unknown."""
     UNKNOWN = "unknown"
-    """Nobody knows the model's prices: the cost is counted as nothing."""
+    """The model's prices are unknown: its cost counts as nothing."""
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +162,7 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
     asked: int
     """The most tokens that it sends."""
     sent: RequestUsage = msgspec.field(default_factory=RequestUsage)
-    """What is probably sent with it: not the most, but what is counted should nobody ever say."""
+    """What is probably sent with it: not the most, but what is counted if the usage stays unknown."""
 
     def worst_case(self, max_output: int) -> WorstCase:
         """Return the most that it can come to with an answer of `max_output` tokens."""
@@ -239,7 +239,7 @@ def _sent(tokens: int, messages: Sequence[ModelMessage]) -> RequestUsage:
 
 
 def _most(model: Model, declared: Prices, asked: int, answered: int) -> MicroUsd | None:
-    """What so many tokens can cost. Filling a cache is dearer than not; nobody knows before whether it will be."""
+    """What so many tokens can cost. Filling a cache costs more, and whether it will be filled is unknown beforehand."""
     guesses = (
         RequestUsage(input_tokens=asked, output_tokens=answered),
         RequestUsage(input_tokens=asked, cache_write_tokens=asked, output_tokens=answered),

@@ -15,7 +15,7 @@ from pydantic_ai.settings import ModelSettings
 
 from nightherd.errors import UsageError
 from nightherd.model.agents.agent import Agent
-from nightherd.model.jobs.failure import ADVICE, key_advice
+from nightherd.model.jobs.failure import advice_on_code, key_advice
 from nightherd.runtimes.native.failure import MODEL_ERRORS, error_event
 
 MAX_OUTPUT_TOKENS = 16_384
@@ -110,6 +110,5 @@ def why_no_model(agent: Agent, environment: Mapping[str, str]) -> tuple[str, str
         event = error_event(error, turn=0, at=NEVER)
         if event.code == "missing_api_key":
             return event.message, key_advice(event.message)
-        advice = ADVICE.get(event.code or "")
-        return event.message, advice if advice and "{" not in advice else None
+        return event.message, advice_on_code(event.code or "")
     return None

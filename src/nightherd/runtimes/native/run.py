@@ -187,7 +187,7 @@ class Run:
             return []
         await request.at(TriggerPoint.ON_SUSPEND)
         message = shortfall.stop.message
-        # Whoever said no stops the run at the first of these; the second is for those who do not.
+        # A caller that refuses stops the run at the first of these; the second is for one that does not.
         return [
             describe(Warned(code="limit"), message, turn=turn),
             ErrorEvent(message=message, code="limit", turn=turn),
@@ -208,7 +208,7 @@ class Run:
         )
         question, begun = Question(asking, _stream(self)), self.clock.monotonic()
         try:
-            if not isinstance(self.model, ScriptModel):  # nobody is paid for those
+            if not isinstance(self.model, ScriptModel):  # scripted answers cost nothing
                 yield self._so_far(question, turn)
             async with aclosing(question.progress()) as progress:
                 async for _ in progress:
@@ -219,7 +219,7 @@ class Run:
             if question.has_begun:
                 self.used += self._reserve.so_far(question)
             raise
-        except BaseException:  # it was stopped: nobody will see the answer, and it is paid for
+        except BaseException:  # it was stopped: the answer is lost, and is paid for
             if not isinstance(self.model, ScriptModel):
                 if question.text:
                     self.request.late(self._so_far(question, turn, question.text))
@@ -384,5 +384,5 @@ def _init(request: RuntimeRequest, model: Model, tools: list[str]) -> SystemEven
 def _retold(count: int) -> str:
     what = "a message" if count == 1 else f"{count} messages"
     return (
-        f"the record holds {what} that cannot be read whole: the model is told what the lines say"
+        f"the record holds {what} that cannot be read whole: the model gets the text of its lines"
     )

@@ -56,7 +56,7 @@ class NativeRuntime:
         grace: timedelta = GRACE,
         patience: timedelta = PATIENCE,
     ) -> None:
-        # Built on first use, which takes a while: here nobody waits for anything else.
+        # Built on first use, which takes a while: here nothing else waits.
         ModelMessagesTypeAdapter.dump_json([])
         know_prices()
         self._model = model

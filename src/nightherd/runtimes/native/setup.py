@@ -15,7 +15,7 @@ from nightherd.model.journal.system import Context
 from nightherd.runtimes.native.toolset import Toolset
 
 INSTRUCTIONS = "instructions"
-"""What the model is told before everything else."""
+"""The instructions at the beginning of every conversation."""
 TOOLS = "tools"
 """Names, descriptions and input schemas of the tools it is offered."""
 SETUP = "setup"

@@ -56,7 +56,7 @@ async def as_they_come(
         async with room:
             try:
                 said: Answered | Exception = await answer(call)
-            except Exception as error:  # noqa: BLE001 (handed over: whoever reads raises it)
+            except Exception as error:  # noqa: BLE001 (handed over: the reader raises it)
                 said = error
         send.send_nowait((call, said))
 

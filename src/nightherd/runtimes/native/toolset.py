@@ -20,9 +20,9 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.protection import permissions_for
 from nightherd.runtimes.review import changed_by_person, review_call
-from nightherd.runtimes.tools.described import STANDARD
 from nightherd.runtimes.tools.output import bounded
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
+from nightherd.runtimes.tools.toolbox import STANDARD
 
 Work = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolOutcome]]
 
@@ -49,7 +49,7 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def offer(tools: Iterable[Tool]) -> list[OfferedTool]:
-    """The tools that models have been told about."""
+    """The tools whose descriptions models have received."""
     return [
         OfferedTool(
             name=tool.name,
@@ -121,7 +121,7 @@ class Toolset:
 
     @property
     def definitions(self) -> list[ToolDefinition]:
-        """What the model is told about them."""
+        """Return their descriptions for the model."""
         return [tool.definition for tool in self._tools.values()]
 
     @property

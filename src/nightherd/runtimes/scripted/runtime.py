@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 
 import anyio
@@ -30,7 +31,7 @@ from nightherd.model.journal.event import (
     describe,
 )
 from nightherd.model.journal.system import Complete, Denied, Init
-from nightherd.model.permissions.permission import is_offered
+from nightherd.model.permissions.permission import Permissions, is_offered, permissions_of
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, execution_mark, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -90,7 +91,7 @@ class ScriptedRuntime:
                     await anyio.sleep(turn.pause.total_seconds())
                     await request.at(TriggerPoint.PRE_TURN)
                     if await request.may_spend(turn.cost_microusd, turn.tokens) is not None:
-                        return  # whoever said no knows why
+                        return  # the caller that refused knows why
                     await stream_answer(turn, request.stream)
                     for line in turn.lines:
                         yield line
@@ -153,7 +154,6 @@ class _Run:
         self._to_repeat = request.repeat
         self._declared = Declared(request.agent, os.path.realpath)
         injected = tuple(request.injected_servers)
-        self._permissions = permissions_for(request)
         self._servers = McpClient(
             request.agent.mcp_servers,
             injected,
@@ -167,15 +167,21 @@ class _Run:
             ),
         )
 
+    @cached_property
+    def _permissions(self) -> Permissions:
+        """What the agent may do. It looks at the disk, so it is made when a tool is first called."""
+        return permissions_for(self._request)
+
     def begin(self) -> SystemEvent:
         """Who this is. A session that begins here is named after its job, also when the job is resumed."""
         request = self._request
+        permissions = permissions_of(request.agent)
         return describe(
             Init(
                 runtime=NAME,
                 runtime_session_id=request.runtime_session_id or f"{NAME}-{request.job_id}",
                 working_directory=request.agent.working_directory,
-                tools=[name for name in self._tools if is_offered(self._permissions, name)],
+                tools=[name for name in self._tools if is_offered(permissions, name)],
             )
         )
 

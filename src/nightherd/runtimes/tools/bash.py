@@ -15,7 +15,7 @@ import msgspec
 from nightherd.errors import FencedError, InvalidValueError
 from nightherd.model.permissions.shell_command import LONGEST
 from nightherd.model.units import format_duration, parse_duration
-from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, Ending, KilledBy
+from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, Ending, KilledBy, returncode_text
 from nightherd.runtimes.keeper.process import KeptProcess, finish, kept_process
 from nightherd.runtimes.tools.output import WholeOutput
 from nightherd.runtimes.tools.tool import Arguments, ToolContext, ToolOutcome, failed
@@ -90,7 +90,7 @@ def outcome_of(ending: Ending, text: str) -> ToolOutcome:
     """What a command that ended so, and printed `text`, came to."""
     match ending.killed_by:
         case KilledBy.LEASE:
-            # No result: the call was cut off with its worker, and whoever takes the job over says so.
+            # No result: the call was cut off with its worker, and the next execution records that.
             raise FencedError("the command was stopped because the worker's lease had run out")
         case KilledBy.KEEPER_GONE:
             message = "stopped: the process that guards the command died"
@@ -100,7 +100,7 @@ def outcome_of(ending: Ending, text: str) -> ToolOutcome:
             if code == 0:
                 return ToolOutcome(result=text)
             is_killed = ending.killed_by is KilledBy.NONE and code in KILLED
-            return failed(_explain(code), text, is_killed=is_killed)
+            return failed(returncode_text(code), text, is_killed=is_killed)
 
 
 def _timeout(value: object) -> timedelta:
@@ -117,12 +117,3 @@ def _timeout(value: object) -> timedelta:
         longest = format_duration(LONGEST_TIMEOUT)
         raise InvalidValueError(f"Bash: 'timeout' must be greater than 0 and at most {longest}")
     return timeout
-
-
-def _explain(code: int | None) -> str:
-    if code is not None and code < 0:
-        try:
-            return f"ended by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"ended by signal {-code}"
-    return f"exit code {code}"

@@ -23,7 +23,7 @@ TEXT_MARK = b"\0"
 """Stands between a place and the text that was found there."""
 PROBE_BYTES = 8 * 1024
 SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
-"""Directories that nobody means when they search."""
+"""Directories that are not searched."""
 
 
 def glob_pattern(glob: str) -> re.Pattern[str]:

@@ -1,4 +1,4 @@
-"""Tool: one thing an agent may do, what it is told about where it does it, and how it answers."""
+"""Tool: one thing an agent may do, the context it runs in, and its result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The whole environment of processes the tool starts; the marks are added to it."""
     grace: timedelta = timedelta(seconds=2)
-    """How long a process that is told to stop may take before it is killed."""
+    """How long a process may take to stop before it is killed."""
     keepers: Keepers = msgspec.field(default_factory=Keepers)
     """The run's: what a call leaves in the background goes on until they are stopped."""
     keep_output: KeepOutput | None = None

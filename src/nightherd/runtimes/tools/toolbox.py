@@ -1,9 +1,11 @@
-"""Spawn: have another agent of the fleet do a part of the work, and take its answer as the result."""
+"""The tools of our own loops: Spawn, all standard tools, and what models are told about each of them as JSON schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from nightherd.model.children import TOOL, SpawnCall
 from nightherd.runtimes.tools.bash import Bash
@@ -36,3 +38,119 @@ class Spawn:
 def standard_tools() -> tuple[Tool, ...]:
     """Bash, Read, Write, Edit, Glob and Grep."""
     return (Bash(), Read(), Write(), Edit(), Glob(), Grep())
+
+
+class Described(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool as a model sees it."""
+
+    description: str
+    input_schema: Mapping[str, Any]
+
+
+def _takes(required: tuple[str, ...], **properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _text(description: str) -> Mapping[str, Any]:
+    return {"type": "string", "description": description}
+
+
+def _count(description: str) -> Mapping[str, Any]:
+    return {"type": "integer", "minimum": 1, "description": description}
+
+
+def _flag(description: str) -> Mapping[str, Any]:
+    return {"type": "boolean", "description": description}
+
+
+FILE_PATH = _text("The file, absolute or relative to the working directory.")
+
+STANDARD: Mapping[str, Described] = {
+    "Bash": Described(
+        description=(
+            "Run a command in the working directory. Returns what it prints, standard output and error as "
+            "one text. A process left in the background goes on until the job ends."
+        ),
+        input_schema=_takes(
+            ("command",),
+            command=_text("The command, for bash."),
+            timeout={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 600_000,
+                "description": "Milliseconds after which it is stopped; 120000 when absent.",
+            },
+            description=_text("What it does, in a few words, for those who read the record."),
+        ),
+    ),
+    "Read": Described(
+        description="Read a text file, or some of its lines. The text comes as it stands in the file.",
+        input_schema=_takes(
+            ("file_path",),
+            file_path=FILE_PATH,
+            offset=_count("The first line to read, counted from 1."),
+            limit=_count("How many lines to read."),
+        ),
+    ),
+    "Write": Described(
+        description="Give a file its whole content. Missing directories are made, an old file is replaced.",
+        input_schema=_takes(
+            ("file_path", "content"), file_path=FILE_PATH, content=_text("All that it will hold.")
+        ),
+    ),
+    "Edit": Described(
+        description=(
+            "Replace a text in a file. The text has to stand there exactly, and once, unless every "
+            "occurrence is to be replaced."
+        ),
+        input_schema=_takes(
+            ("file_path", "old_string", "new_string"),
+            file_path=FILE_PATH,
+            old_string=_text(
+                "The text to replace, with enough of its surroundings to be found once."
+            ),
+            new_string=_text("The text to put there."),
+            replace_all=_flag("Whether every occurrence is replaced."),
+        ),
+    ),
+    "Spawn": Described(
+        description=(
+            "Have another agent of the fleet do a part of the work as a job of its own, and wait for it. "
+            "Returns its answer. What it spends counts towards your own limits."
+        ),
+        input_schema=_takes(
+            ("agent", "prompt"),
+            agent=_text("The agent's name."),
+            prompt=_text("What it is asked; it knows nothing of this conversation."),
+        ),
+    ),
+    "Glob": Described(
+        description="Find files by their paths. Returns one path a line, relative to the working directory.",
+        input_schema=_takes(
+            ("pattern",),
+            pattern=_text("What the paths look like: **/*.py, src/*.{js,ts}."),
+            path=_text("The directory to look in; the working directory when absent."),
+        ),
+    ),
+    "Grep": Described(
+        description="Find lines in files by a regular expression of Python's kind.",
+        input_schema=_takes(
+            ("pattern",),
+            pattern=_text("The regular expression."),
+            path=_text("The file or directory to look in; the working directory when absent."),
+            glob=_text("Which files to look into: *.py, src/**/*.md."),
+            ignore_case=_flag("Whether capital letters do not matter."),
+            mode={
+                "type": "string",
+                "enum": ["content", "files", "count"],
+                "description": "Lines with file and number, files alone, or how many in each file.",
+            },
+        ),
+    ),
+}
+"""By name, the tools of `toolbox.py`, and `Spawn`, which only agents have that may have jobs done by others."""

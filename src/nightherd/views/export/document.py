@@ -19,8 +19,7 @@ from nightherd.model.worker import Worker
 from nightherd.ports import Journals, StateReader
 from nightherd.views.conversation import DEEPEST, Segment, Spoken, all_messages, segments_of
 from nightherd.views.events import event_document, with_full_output
-from nightherd.views.jobs import job_row, timestamp
-from nightherd.views.observed import observe_jobs
+from nightherd.views.jobs import job_row, observe_jobs, timestamp
 from nightherd.views.sessions import session_row, up_to_now
 
 

@@ -120,7 +120,7 @@ class TranscriptCopy:
     def unpack(self) -> None:
         """Undo `pack`. Of two forms that a kill left, the plain one counts: it is gone last.
 
-        `StateFileError` for a packed one that cannot be read; it is put aside, and told of once.
+        `StateFileError` for a packed one that cannot be read; it is kept aside, and reported once.
         """
         if self.path.exists() or not self._packed.exists():
             return
@@ -129,7 +129,7 @@ class TranscriptCopy:
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             aside = self._packed.with_name(f"{self._packed.name}.damaged")
             self._packed.replace(aside)
-            message = f"{aside} is damaged and was put aside: {error}"
+            message = f"{aside} is damaged and is kept aside: {error}"
             raise StateFileError(message, path=str(aside), operation="read") from error
         atomic_write_file(self.path, plain)
         self._packed.unlink()
