@@ -36,6 +36,7 @@ from nightherd.config.schema.agent import McpServer as McpServerSchema
 from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.schema.script import (
     AnyStep,
+    AskStep,
     BashStep,
     EditStep,
     FailStep,
@@ -227,6 +228,7 @@ def resolve_step(step: AnyStep) -> Step:
             | GlobStep()
             | GrepStep()
             | SpawnStep()
+            | AskStep()
         ):
             return UseTool(step.tool, tool_input(step.input))
         case McpStep():

@@ -25,8 +25,8 @@ from nightherd.model.agents.mcp import PREFIX as MCP_PREFIX
 from nightherd.model.units import MicroUsd
 
 VERBS = ("say", "think", "tool", "sleep", "usage", "fail", "repeat")
-TOOLS = ("Bash", "Read", "Write", "Edit", "Glob", "Grep", "Spawn")
-ToolName = Literal["Bash", "Read", "Write", "Edit", "Glob", "Grep", "Spawn"]
+TOOLS = ("Bash", "Read", "Write", "Edit", "Glob", "Grep", "Spawn", "ask_person")
+ToolName = Literal["Bash", "Read", "Write", "Edit", "Glob", "Grep", "Spawn", "ask_person"]
 
 
 class BashInput(Model):
@@ -79,6 +79,13 @@ class GrepInput(Model):
     mode: Literal["content", "files", "count"] = Field(
         "content", description="What is shown: lines, files, or how many in each."
     )
+
+
+class AskInput(Model):
+    """What a person is asked."""
+
+    question: Filling = Field(description="The question.")
+    options: tuple[Filling, ...] | None = Field(None, description="Answers to choose from.")
 
 
 class SpawnInput(Model):
@@ -150,6 +157,13 @@ class SpawnStep(Model):
 
     tool: Literal["Spawn"] = Field(description="Have another agent do something.")
     input: SpawnInput = Field(description="Who, and what.")
+
+
+class AskStep(Model):
+    """Ask a person."""
+
+    tool: Literal["ask_person"] = Field(description="Ask a person and wait for the answer.")
+    input: AskInput = Field(description="What to ask.")
 
 
 class McpStep(Model):
@@ -259,6 +273,7 @@ AnyStep = Annotated[
     | Annotated[GlobStep, Tag("(Glob)")]
     | Annotated[GrepStep, Tag("(Grep)")]
     | Annotated[SpawnStep, Tag("(Spawn)")]
+    | Annotated[AskStep, Tag("(ask_person)")]
     | Annotated[McpStep, Tag("(mcp)")]
     | Annotated[SleepStep, Tag("(sleep)")]
     | Annotated[UsageStep, Tag("(usage)")]

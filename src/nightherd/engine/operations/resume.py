@@ -16,8 +16,9 @@ from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Applied, Refused
 from nightherd.model.ids import JobId
+from nightherd.model.inbox.decisions import ABOUT_CALLS
 from nightherd.model.jobs.changes import ResumeJob
-from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.sessions.order import ahead_text
 from nightherd.next_step import Action, NextStep
@@ -63,6 +64,7 @@ async def resume_job(
         if job.status in OPEN:
             raise _refused(job, context)
     if job.status is JobStatus.SUSPENDED:
+        _check_answered(job, context)
         return await _resume_suspended(job, request, agent, given, context)
     if job.session_id is None:
         raise RefusedError(f"job {job.id} has no session to continue")
@@ -141,6 +143,18 @@ async def _resume_suspended(
     if isinstance(answer, Refused) and is_done_already(job.id, request.dedupe_key, context):
         return get_job(context.reader, job.id)  # the same request was quicker
     return job_of(answer)
+
+
+def _check_answered(job: Job, context: Stores) -> None:
+    """`RefusedError` for a job that waits for a person: only an answer continues it."""
+    if job.suspend_reason is not SuspendReason.APPROVAL:
+        return
+    for item in context.reader.items_of_job(job.id):
+        if item.is_pending and item.kind in ABOUT_CALLS:
+            raise RefusedError(
+                f"job {job.id} {job.error}",
+                next_step=NextStep(Action.ANSWER_INBOX_ITEM, item=item.id),
+            )
 
 
 def _refused(job: Job, context: Stores) -> RefusedError:

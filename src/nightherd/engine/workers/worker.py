@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.doctor.record import RepairContext
+from nightherd.engine.inbox.expiry import expire_items
 from nightherd.engine.jobs.abandoned import AbandonedJobs
 from nightherd.engine.jobs.operator_log import log_rescue, log_trouble
 from nightherd.engine.jobs.oversight import Stopper, oversee
@@ -293,9 +294,9 @@ class WorkerLoop:
             await self._beats.wait(every_s)
 
     async def _wake_due(self) -> None:
-        """Jobs that wait for a time wait for a worker when it has come."""
+        """Jobs that wait for a time, or for an answer that is overdue, wait for a worker when it has come."""
         try:
-            if await wake_jobs(self._context):
+            if await wake_jobs(self._context) or await expire_items(self._context):
                 self._freed.set()
         except NightherdError as error:
             self._tell_trouble(error.message)

@@ -26,7 +26,7 @@ import msgspec
 
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef, split_tool_name
-from nightherd.model.inbox.review import ApprovalTerms
+from nightherd.model.inbox.review import ASK_PERSON, ApprovalTerms
 from nightherd.model.permissions.approval import NO_APPROVALS, Approvals, approvals_of
 from nightherd.model.permissions.command_match import may_be
 from nightherd.model.permissions.file_command import Changed, changed_paths
@@ -174,6 +174,8 @@ def approval_needed(
 
 def is_offered(permissions: Permissions, tool: str) -> bool:
     """Whether some call of `tool` could ever be made."""
+    if tool == ASK_PERSON:
+        return True  # a person answers it; nothing is done
     question = _Question(permissions, tool, {})
     return question.exists() and not any(
         rule.specifier is None and rule.concerns(tool) for rule in permissions.denied

@@ -18,7 +18,6 @@ from pydantic_ai.models import Model
 
 from nightherd.host.system import SystemClock
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
-from nightherd.model.children import may_spawn
 from nightherd.model.journal.event import ErrorEvent, Event, is_terminal
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -32,7 +31,7 @@ from nightherd.runtimes.native.script_model import ScriptModel
 from nightherd.runtimes.native.together import Processes
 from nightherd.runtimes.native.toolset import Toolset, offer, offer_found
 from nightherd.runtimes.tools.tool import Tool
-from nightherd.runtimes.tools.toolbox import Spawn, standard_tools
+from nightherd.runtimes.tools.toolbox import standard_tools, tools_for
 
 GRACE = timedelta(seconds=2)
 PATIENCE = timedelta(minutes=10)
@@ -104,8 +103,10 @@ class NativeRuntime:
             return
         servers = self._servers(request, processes)
         try:
-            own = (*self._tools, Spawn()) if may_spawn(request.agent) else self._tools
-            tools = [*offer(own), *offer_found(await servers.list_tools(), servers.call)]
+            tools = [
+                *offer(tools_for(request.agent, self._tools)),
+                *offer_found(await servers.list_tools(), servers.call),
+            ]
             async with model:
                 run = Run(
                     request=request,

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
-from nightherd.model.children import TOOL, may_spawn
+from nightherd.model.children import TOOL
 from nightherd.model.inbox.review import Proceed, Refuse, Replied, Verdict, Wait
 from nightherd.model.jobs.repeat import IDEMPOTENT, INTERRUPTED_CALL, Declared
 from nightherd.model.journal.event import (
@@ -47,7 +47,7 @@ from nightherd.runtimes.scripted.turn import (
     stream_answer,
 )
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
-from nightherd.runtimes.tools.toolbox import Spawn, standard_tools
+from nightherd.runtimes.tools.toolbox import standard_tools, tools_for
 
 NAME = "scripted"
 GRACE = timedelta(seconds=2)
@@ -141,7 +141,7 @@ class _Run:
     ) -> None:
         self._keepers = keepers
         self._request = request
-        self._tools = {**tools, TOOL: Spawn()} if may_spawn(request.agent) else tools
+        self._tools = {tool.name: tool for tool in tools_for(request.agent, tools.values())}
         self._grace = grace
         self._marks = {
             EXECUTION_MARK: execution_mark(request.execution, keepers.directory),

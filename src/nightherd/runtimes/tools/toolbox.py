@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from nightherd.model.children import TOOL, SpawnCall
+from nightherd.model.agents.agent import Agent
+from nightherd.model.children import TOOL, SpawnCall, may_spawn
+from nightherd.model.inbox.review import ASK_PERSON
 from nightherd.runtimes.tools.bash import Bash
 from nightherd.runtimes.tools.files import Edit, Read, Write
 from nightherd.runtimes.tools.search import Glob, Grep
@@ -33,6 +35,26 @@ class Spawn:
         if found.success:
             return ToolOutcome(result=found.answer or "")
         return failed(found.error or "the job did not succeed", found.answer)
+
+
+class AskPerson:
+    """Implements the `Tool` protocol. A person's answer comes from the review of the call, never from here."""
+
+    name = ASK_PERSON
+    starts_processes = False
+    is_read_only = False
+
+    async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
+        """Fail: a call that was reviewed has its result already."""
+        return failed("no person can be asked from here")
+
+
+def tools_for(agent: Agent, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """Return `tools`, with those that only some agents have: Spawn and ask_person."""
+    more: tuple[Tool, ...] = ((Spawn(),) if may_spawn(agent) else ()) + (
+        (AskPerson(),) if agent.questions else ()
+    )
+    return (*tools, *more)
 
 
 def standard_tools() -> tuple[Tool, ...]:
@@ -129,6 +151,21 @@ STANDARD: Mapping[str, Described] = {
             prompt=_text("What it is asked; it knows nothing of this conversation."),
         ),
     ),
+    ASK_PERSON: Described(
+        description=(
+            "Ask a person a question and wait for the answer, which may take hours. Use it when you cannot decide "
+            "yourself, and ask everything you need at once."
+        ),
+        input_schema=_takes(
+            ("question",),
+            question=_text("The question, with everything a person needs to answer it."),
+            options={
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Answers to choose from, if there are only some.",
+            },
+        ),
+    ),
     "Glob": Described(
         description="Find files by their paths. Returns one path a line, relative to the working directory.",
         input_schema=_takes(
@@ -153,4 +190,4 @@ STANDARD: Mapping[str, Described] = {
         ),
     ),
 }
-"""By name, the tools of `toolbox.py`, and `Spawn`, which only agents have that may have jobs done by others."""
+"""By name, the tools of `toolbox.py`, and those that only some agents have (`tools_for`)."""
