@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,9 @@ def run(order: Any, say: Say) -> None:
         say(f"refused {error.exit_code} {error.message}")
     else:
         say("done")
+    if "loaded" in order:
+        names = [name for name in sys.modules if name != "__main__"]
+        Path(order["loaded"]).write_text(json.dumps(names))
 
 
 async def work(folder: Path, say: Say) -> None:
