@@ -47,7 +47,7 @@ def run(order: Any, say: Say) -> None:
             on_skip=lambda key, reason: say(f"skipped {key} {reason}"),
             on_trouble=lambda text: say(f"trouble {text}"),
         ),
-        tell=lambda text: say(f"told {text}"),
+        report=lambda text: say(f"told {text}"),
         agents=tuple(order.get("agents", ())),
         retention_after_s=order.get("retention_after_s", FIRST_S),
     )
@@ -77,7 +77,7 @@ async def relay(folder: Path, say: Say) -> None:
         environ=os.environ,
         leaves_when_idle=False,
         reports=reports(say),
-        tell=lambda text: say(f"told {text}"),
+        report=lambda text: say(f"told {text}"),
     )
     await Relay(place, fleet).work()
 

@@ -44,7 +44,7 @@ def test_a_detached_start_says_that_there_is_no_api(
 ) -> None:
     out, err = StringIO(), StringIO()
 
-    tell_started(Screen(out, err, {}), record)
+    show_started(Screen(out, err, {}), record)
 
     assert out.getvalue() == f"{record.pid}\n"
     assert f"the API is not served: {INSTALL}\n" in err.getvalue()

@@ -68,23 +68,23 @@ class Interpolation:
     def scalar(self, node: ScalarNode, path: Path, *, template: bool) -> ScalarNode:
         """A text with its variables filled in."""
         filled = secret = unknown = False
-        told: set[str] = set()
+        reported: set[str] = set()
 
         def replace(match: re.Match[str]) -> str:
             nonlocal filled, secret, unknown
             if match["escape"]:
                 return "${"
             if match["input"] or match["name"] in RUN_TIME_NAMES:
-                if match[0] not in told and not self.findings.full:
-                    told.add(match[0])
+                if match[0] not in reported and not self.findings.full:
+                    reported.add(match[0])
                     self.check_place(node, match, path, template=template)
                 return match[0]
             value = self.environ.get(match["name"])
             trouble = trouble_with(match["name"], value, has_default=match["default"] is not None)
             if trouble is not None:
                 # Once for each text: a variable that is used a thousand times is still one mistake.
-                if match[0] not in told and not self.findings.full:
-                    told.add(match[0])
+                if match[0] not in reported and not self.findings.full:
+                    reported.add(match[0])
                     where = spot_of(node, match[0])
                     message, hint = trouble
                     self.findings.add(problem_at(where, message, path=".".join(path), hint=hint))

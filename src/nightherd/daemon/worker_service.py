@@ -46,7 +46,7 @@ async def serve_api(
     fleet: Callable[[], Fleet],
     bench: Callable[[], WorkerContext],
     environ: Mapping[str, str],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     wake: Callable[[], None],
     *,
     task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
@@ -57,7 +57,7 @@ async def serve_api(
     from nightherd.web.server import make_app, ports_of, serve
 
     if any(find_spec(name) is None for name in NEEDED):
-        tell(f"the API is not served: {SERVING}")
+        report(f"the API is not served: {SERVING}")
         task_status.started(None)
         return
 
@@ -65,10 +65,10 @@ async def serve_api(
         record = find_daemon(state_dir)
         return None if record is None else daemon_row(record, now)
 
-    async with open_api_context(state_dir, fleet, bench, environ, tell, describe, wake) as site:
+    async with open_api_context(state_dir, fleet, bench, environ, report, describe, wake) as site:
         ports = ports_of(fleet(), site, state_dir, bench().random_text)
         app = make_app(site)
-        tell_without_secret(site)
+        warn_without_secret(site)
         await serve(app, site, state_dir / SOCKET, ports, task_status=task_status)
 
 
@@ -80,7 +80,7 @@ class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     worker: WorkerReports
     schedules: SchedulingReports
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     agents: tuple[str, ...] = ()
     retention_after_s: float = FIRST_S
     """How long after the start it is first looked at whether retention is due."""
@@ -234,7 +234,7 @@ class WorkerService:
             lambda: self._fleet,
             self._bench,
             post.environ,
-            post.tell,
+            post.report,
             self._wake,
             task_status=task_status,
         )

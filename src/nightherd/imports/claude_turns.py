@@ -76,7 +76,7 @@ def said_since(
     what an answer is estimated to have cost.
     """
     entries = [entry for line in lines if (entry := _entry(line)) is not None]
-    return list(_events(_told(entries, known), price))
+    return list(_events(_conversation(entries, known), price))
 
 
 def last_said(lines: Sequence[bytes]) -> str | None:
@@ -99,7 +99,7 @@ def _entry(line: bytes) -> Entry | None:
         return None  # an unfinished line, or one of another kind: nothing that was said
 
 
-def _told(entries: Sequence[Entry], known: Collection[str]) -> list[Entry]:
+def _conversation(entries: Sequence[Entry], known: Collection[str]) -> list[Entry]:
     """The lines in which something was said, from after the last known one to the end, in their order."""
     places = {entry.uuid: place for place, entry in enumerate(entries) if entry.uuid is not None}
     ends = (place for place in reversed(range(len(entries))) if _is_on_the_way(entries[place]))

@@ -92,8 +92,8 @@ def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> Non
         _end(invocation.screen, state_dir, record, is_now=now, timeout=timeout)
     agents = tuple(record.agents or ()) if record is not None else ()
     started = launch(invocation, agents)
-    tell_missing(invocation, fleet, agents)
-    tell_started(invocation.screen, started)
+    warn_missing(invocation, fleet, agents)
+    show_started(invocation.screen, started)
 
 
 @click.command("reload", epilog="Example: nightherd reload --accept")

@@ -93,7 +93,7 @@ def why_not_here(runtime: RuntimeName) -> RefusedError | None:
     return None
 
 
-def tell_missing(invocation: Invocation, fleet: Fleet, agents: tuple[str, ...] = ()) -> None:
+def warn_missing(invocation: Invocation, fleet: Fleet, agents: tuple[str, ...] = ()) -> None:
     """Say whose jobs will wait because what runs them is not installed here; of `agents`, or of all."""
     chosen = [fleet.agents[name] for name in agents or fleet.agents if name in fleet.agents]
     for runtime in dict.fromkeys(agent.runtime.name for agent in chosen):

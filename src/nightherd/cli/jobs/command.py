@@ -99,7 +99,7 @@ def run_or_enqueue(
     invocation = invocation_of(ctx)
     screen, client = invocation.screen, open_client(invocation, fleet)
     if detach:
-        tell_launch(client.perform(request), invocation)
+        show_launch(client.perform(request), invocation)
         return
     is_watched = is_shown and not (quiet or screen.is_json)
     finished = run_and_watch(
@@ -108,7 +108,7 @@ def run_or_enqueue(
     try:
         if writes_log:
             screen.say(f"log {write_output_log(client.state_dir, finished.job.id)}")
-        tell_result(finished, screen, is_quiet=quiet)
+        show_result(finished, screen, is_quiet=quiet)
     except BrokenPipeError:
         # The reader has closed the pipe; the exit code still says how the job ended.
         abandon_output()
@@ -167,14 +167,14 @@ async def _run_and_watch(
                 agent,
                 context,
                 on_event=watcher,
-                on_wait=partial(tell_waiting, screen),
+                on_wait=partial(show_waiting, screen),
                 stopper=stopper,
                 rescue=rescue,
             )
             texts = context.reader.find_texts(job_id)
             troubles = troubles_of(job, context.journals)
             seen = observe_job(context.reader, job, is_at_work, context.clock.now())
-            tell_notices(context, screen)
+            show_notices(context, screen)
             tasks.cancel_scope.cancel()
     return Finished(job=seen, texts=texts, troubles=troubles)
 
@@ -184,7 +184,7 @@ async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
     stopper.hand_over()
 
 
-def tell_launch(job: Job, invocation: Invocation) -> None:
+def show_launch(job: Job, invocation: Invocation) -> None:
     """The one record of a job that is durable and waits."""
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
@@ -195,33 +195,33 @@ def tell_launch(job: Job, invocation: Invocation) -> None:
         return
     screen.show(job.id)
     screen.flush()
-    tell_waits(job, invocation)
+    show_waits(job, invocation)
 
 
-def tell_waits(job: Job, invocation: Invocation) -> None:
+def show_waits(job: Job, invocation: Invocation) -> None:
     """What to do about a job that was left to a worker: watch it where one is always there."""
     with closing(open_job_list(invocation.state_directory())) as reader:
         ahead = reader.jobs_ahead(job, 1) if job.status is JobStatus.PENDING else ()
     if ahead:
-        tell_waiting(invocation.screen, ahead_text(ahead[0], invocation.screen.time, command_for))
+        show_waiting(invocation.screen, ahead_text(ahead[0], invocation.screen.time, command_for))
     if find_daemon(invocation.state_directory()) is None:
         invocation.screen.say("no worker is running; run it now: nightherd worker --until-idle")
     else:
         invocation.screen.say(f"watch: nightherd jobs tail {job.id} -f")
 
 
-def tell_notices(context: Stores, screen: Screen) -> None:
+def show_notices(context: Stores, screen: Screen) -> None:
     """What the store met with on the way: a frozen process killed, changes put back."""
     for notice in context.state.take_notices():
         screen.say(f"notice: {notice}")
 
 
-def tell_waiting(screen: Screen, reason: str) -> None:
+def show_waiting(screen: Screen, reason: str) -> None:
     """Why the job has not begun yet."""
     screen.say(f"waiting: {reason}")
 
 
-def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
+def show_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     """How it ended: the document for programs, the bare answer when quiet, else a line of talk."""
     job, now = finished.job, system_clock().now()
     if screen.is_json:

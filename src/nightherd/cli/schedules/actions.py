@@ -35,7 +35,7 @@ def run(invocation: Invocation, schedule: str) -> None:
     agent, chosen = find_schedule(declared.agents, schedule)
     fleet = admitted(invocation, declared, agent=agent.name)
     request = RunSchedule(agent=agent.name, schedule=chosen.name, refuses_held=True)
-    tell_launch(open_client(invocation, fleet).perform(request), invocation)
+    show_launch(open_client(invocation, fleet).perform(request), invocation)
 
 
 @_command("enable")
@@ -68,7 +68,7 @@ def _override(invocation: Invocation, reference: str, **said: Any) -> None:
     agent, schedule = find_schedule(fleet.agents, reference)
     request = SetSchedule(agent=agent.name, schedule=schedule.name, by=_who(invocation), **said)
     open_client(invocation, fleet).perform(request)
-    tell_schedule(invocation, agent, schedule)
+    show_schedule(invocation, agent, schedule)
 
 
 def _who(invocation: Invocation) -> str:

@@ -105,7 +105,7 @@ def begin(
         record_leftover(job.id, recorder, context.journals)
         found = children_of_calls(job, recorder.tally.open_calls, context)
         left = {call for _, call in found} | (past.repeatable.calls if repeats else set())
-        _tell_return(recorder, job, context, was_suspended=past.was_suspended)
+        _record_return(recorder, job, context, was_suspended=past.was_suspended)
         if past.cut_off != NOTHING_USED:
             recorder.record(_answer_lost(past.cut_off))
         close_open_calls(recorder, past.interruption, besides=frozenset(left))
@@ -225,8 +225,8 @@ def _ask(recorder: Recorder, text: str) -> None:
     recorder.record(SystemEvent(subtype=SystemSubtype.USER_INPUT, content=text, end=True))
 
 
-def _tell_return(recorder: Recorder, job: Job, context: Stores, *, was_suspended: bool) -> None:
-    """Why there is another execution."""
+def _record_return(recorder: Recorder, job: Job, context: Stores, *, was_suspended: bool) -> None:
+    """Record why there is another execution."""
     if was_suspended:
         recorder.record(describe(Resumed(reason="suspended", after_seq=recorder.last_seq)))
     else:

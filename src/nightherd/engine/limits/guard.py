@@ -2,7 +2,7 @@
 
 Runtimes that ask before they call a model are refused before anything is spent. The others are stopped
 at the first event that shows more than there may be, before the next tool, so that they go beyond by one
-turn at most; what they are told says by how much. Before a job is stopped it is looked whether somebody has
+turn at most; their limits say by how much. Before a job is stopped it is looked whether somebody has
 given it more meanwhile.
 """
 
@@ -111,7 +111,7 @@ class Guard:
     ) -> None:
         self._agent = agent
         self._know(limits)
-        self._told = limits
+        self._given = limits
         """Of what the runtime was told how much is left."""
         self._clock = context.clock
         self._begun = context.clock.monotonic()
@@ -168,13 +168,13 @@ class Guard:
 
     def _stopped_by_itself(self, event: ErrorEvent) -> Hit | None:
         """The limit at which the runtime has stopped where it was told to."""
-        told, hit = self._told, None
-        if event.code == ExitReason.LIMIT and told.spend is not None:
+        given, hit = self._given, None
+        if event.code == ExitReason.LIMIT and given.spend is not None:
             used = self.used  # `spend_left`, to the last rounding
-            at_least = replace(used, spend=max(used.spend, told.spend))
-            hit = decide(at_least, bounds(told), has_more=True)
-        elif event.code == ExitReason.MAX_TURNS and told.turns is not None:
-            hit = decide(self.used, bounds(told), has_more=True)  # `turns_left`
+            at_least = replace(used, spend=max(used.spend, given.spend))
+            hit = decide(at_least, bounds(given), has_more=True)
+        elif event.code == ExitReason.MAX_TURNS and given.turns is not None:
+            hit = decide(self.used, bounds(given), has_more=True)  # `turns_left`
         return None if hit is None else self._waiting_if_raised(hit)
 
     def before_turn(self, asked: Used) -> Hit | None:
@@ -193,13 +193,13 @@ class Guard:
 
     def spend_left(self) -> int | None:
         """Micro-dollars it may still spend."""
-        self._told = self._limits
+        self._given = self._limits
         limit = self._limits.spend
         return None if limit is None else max(0, limit - self.used.spend)
 
     def turns_left(self) -> int | None:
         """Turns it may still take."""
-        self._told = self._limits
+        self._given = self._limits
         limit = self._limits.turns
         return None if limit is None else max(0, limit - self.used.turns)
 

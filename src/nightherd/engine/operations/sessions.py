@@ -23,7 +23,7 @@ NAME_LIMIT = 100
 
 async def fork(request: Fork, context: FleetContext) -> Session:
     """Record the branch and return it."""
-    session = await told(get_session(context.reader, request.session_id), context)
+    session = await ensure_turns_imported(get_session(context.reader, request.session_id), context)
     point = find_point(context.reader, context.journals, session, request.at)
     return await fork_session(
         session,

@@ -70,7 +70,7 @@ async def wait_for_job(
     on again: it follows the job when another worker has it by then, and continues it when nobody has.
     """
     show = _Viewer(on_event)
-    told = ""
+    reported = ""
     for look in count(1):
         context = await _with_lease(context, stopper, rescue, on_wait)
         if stopper.reason is not None:
@@ -90,9 +90,9 @@ async def wait_for_job(
         except FencedError:
             continue  # the lease is lost, or another worker has the job
         except RefusedError as error:  # it has to wait, or another worker was quicker
-            if told != error.message:
+            if reported != error.message:
                 on_wait(error.message)
-                told = error.message
+                reported = error.message
             await _run_first(job, context, stopper, on_wait)
         else:
             show.catch_up(job_id, context.journals)
@@ -134,7 +134,7 @@ async def _run_first(job: Job, context: WorkerContext, stopper: Stopper, on_wait
     """Run the job that goes first in the session of `job`, if it waits for a worker; wake it if its time has come.
 
     There may be no other worker. Once `stopper` is set, the job is handed back. Why it could not be run
-    is told to `on_wait`: it is no failure of `job`.
+    is passed to `on_wait`: it is no failure of `job`.
     """
     ahead = context.reader.jobs_ahead(job, 1)
     first = ahead[0] if ahead else None

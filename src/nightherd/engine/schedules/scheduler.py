@@ -117,10 +117,10 @@ class Scheduler:
                 wait_s = self._wait_s()
             except NightherdError as error:
                 # A full disk, say: nothing is lost, the slots are still due when it is better.
-                self._tell_trouble(error.message)
+                self._report_trouble(error.message)
                 wait_s = LOOK_S
             except Exception as error:  # noqa: BLE001 (an edge: schedules go on while the process does)
-                self._tell_trouble(f"scheduling: {type(error).__name__}: {error}")
+                self._report_trouble(f"scheduling: {type(error).__name__}: {error}")
                 wait_s = LOOK_S
             with anyio.move_on_after(wait_s):
                 await self._woken.wait()
@@ -313,7 +313,7 @@ class Scheduler:
         self._expect(key, firing.next)
         return True
 
-    def _tell_trouble(self, text: str) -> None:
+    def _report_trouble(self, text: str) -> None:
         """Once, however often it is met in a row."""
         if text != self._last_trouble:
             self._last_trouble = text

@@ -62,8 +62,8 @@ def is_only_retold(session: Session, parts: Sequence[Segment]) -> bool:
     return session.imported_from is not None and all(part.job.worker == RETOLD for part in own)
 
 
-async def told(session: Session, context: Stores) -> Session:
-    """The session with everything on record that its transcript was imported with."""
+async def ensure_turns_imported(session: Session, context: Stores) -> Session:
+    """Return the session, with all turns of its imported transcript recorded."""
     if context.finished is None or session.imported_from is None:
         return session
     turn_import = TurnImport(
@@ -114,13 +114,15 @@ async def import_turns(
     cause = IMPORTED if is_kept else BY_HAND
     is_branched = is_over(session)
     into = _branch(session, events, turn_import) if is_branched else session
-    telling = _Telling(into, events, cause, turn_import.version, not_before=_last_start(parts))
-    turn_import.finished.write(telling.job_id, telling.events())
+    turn_journal = _TurnJournal(
+        into, events, cause, turn_import.version, not_before=_last_start(parts)
+    )
+    turn_import.finished.write(turn_journal.job_id, turn_journal.events())
     turn_import.finished.sync()
-    rows = rebuilt_rows(telling.known)
+    rows = rebuilt_rows(turn_journal.known)
     if rows is None:
-        raise NightherdError(f"the record of {telling.job_id} has no header")
-    after = _after(into, rows, parts, telling.known)
+        raise NightherdError(f"the record of {turn_journal.job_id} has no header")
+    after = _after(into, rows, parts, turn_journal.known)
     return await _record(None if is_branched else session, after, rows, turn_import)
 
 
@@ -182,8 +184,8 @@ def _after(
     )
 
 
-class _Telling:
-    """The journal of such a job, and what it comes to once all its events were taken."""
+class _TurnJournal:
+    """The journal of such a job, and what is known of the job after its last event."""
 
     def __init__(
         self,

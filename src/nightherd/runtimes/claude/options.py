@@ -209,10 +209,10 @@ def settings_of(agent: Agent, protected: ProtectedPaths | None) -> dict[str, Any
 
 def sandbox_of(sandbox: Mapping[str, Any], agent: Agent) -> dict[str, Any]:
     """The sandbox. Where it cannot be had, Claude does not start; it approves no command in mode `plan`."""
-    told = {**sandbox, "failIfUnavailable": True} if sandbox.get("enabled") else dict(sandbox)
+    settings = {**sandbox, "failIfUnavailable": True} if sandbox.get("enabled") else dict(sandbox)
     if agent.permission_mode == PermissionMode.PLAN:
-        told["autoAllowBashIfSandboxed"] = False
-    return told
+        settings["autoAllowBashIfSandboxed"] = False
+    return settings
 
 
 def denied_in_plan(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> tuple[str, ...]:

@@ -194,7 +194,7 @@ class SdkConversation:
         store: SessionStore | None = None,
     ) -> None:
         self._gate = gate
-        self._text = opening.told
+        self._text = opening.prompt_text
         self._grace_s = grace.total_seconds()
         launch = launch_of(
             request,

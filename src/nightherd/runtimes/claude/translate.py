@@ -273,9 +273,9 @@ class Translator:
         elif news is not None:
             if subtype == "api_retry":
                 self._last_delay_ms = _whole(message.get("retry_delay_ms"))
-            told = news(self._secrets.mask(message))
-            if told is not None:
-                event = describe(*told)
+            system_news = news(self._secrets.mask(message))
+            if system_news is not None:
+                event = describe(*system_news)
                 self._denials.notice(event)
                 yield msgspec.structs.replace(event, uuid=_text(message.get("uuid")))
         elif subtype not in SILENT:

@@ -160,7 +160,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     every_mark = {EXECUTION_MARK: execution_mark(execution, owner.directory), **(marks or {})}
     # A name, not a time: no two keepers of this process ever start in the same nanosecond.
     own = f"{os.getpid()}-{time.monotonic_ns()}"
-    told = Instructions(
+    instructions = Instructions(
         argv=[os.fsencode(argument) for argument in argv],
         cwd=os.fsencode(cwd),
         environment=_encoded({**env, **every_mark, OWN_MARK: own}),
@@ -175,7 +175,9 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
         # Not cancelled half-way: a process that exists but is not known here could not be stopped.
         with anyio.CancelScope(shield=True):
             standard = (stdin, stdout, stderr)
-            process = await _start(told, every_mark, standard, owner, holds_input=holds_input)
+            process = await _start(
+                instructions, every_mark, standard, owner, holds_input=holds_input
+            )
     try:
         yield process
     except BaseException:
@@ -189,7 +191,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
 
 
 async def _start(
-    told: Instructions,
+    instructions: Instructions,
     marks: Mapping[str, str],
     standard: tuple[int, int, int],
     owner: Keepers,
@@ -200,10 +202,10 @@ async def _start(
     try:
         try:
             held = pipes.held if holds_input else None
-            attendant = Attendant(told, marks, pipes.given, held)
+            attendant = Attendant(instructions, marks, pipes.given, held)
         finally:
             pipes.close_given()
-        process = KeptProcess(attendant, pipes, timedelta(seconds=told.grace_s))
+        process = KeptProcess(attendant, pipes, timedelta(seconds=instructions.grace_s))
         await process.begin(owner)
     except BaseException:
         pipes.close()

@@ -184,12 +184,14 @@ def build_request(
             _prompt(line) if isinstance(line, SystemEvent) else _result(line, names)
             for line in lines
         ]
-        told = msgspec.convert((lines[0].extra or NOTHING).get("request", {}), Request).instructions
+        instructions = msgspec.convert(
+            (lines[0].extra or NOTHING).get("request", {}), Request
+        ).instructions
     except ValueError:
         return None
-    if told is None:
+    if instructions is None:
         return ModelRequest(parts)
-    text = constants.get(told.context)
+    text = constants.get(instructions.context)
     return ModelRequest(parts, instructions=text) if type(text) is str else None
 
 
@@ -210,24 +212,24 @@ def _call(line: ToolUseEvent) -> ToolCallPart:
 
 def _prompt(line: SystemEvent) -> UserPromptPart:
     beside = msgspec.convert(line.extra or NOTHING, LineOfPrompt)
-    return UserPromptPart(line.content or "", timestamp=_told_at(line, beside.part))
+    return UserPromptPart(line.content or "", timestamp=_sent_at(line, beside.part))
 
 
 def _result(line: ToolResultEvent, names: Mapping[str, str]) -> ToolReturnPart:
     call, content = line.tool_use_id, content_of(line)
     if not call or type(content) is not str:
         raise ValueError("a result of another kind")
-    told = msgspec.convert(line.extra or NOTHING, LineOfResult).part
-    name = told.tool_name if told is not None else None
-    outcome = told.outcome if told is not None else None
+    part = msgspec.convert(line.extra or NOTHING, LineOfResult).part
+    name = part.tool_name if part is not None else None
+    outcome = part.outcome if part is not None else None
     return ToolReturnPart(
         name if name is not None else names.get(call, "unknown"),
         content,
         call,
-        timestamp=_told_at(line, told),
+        timestamp=_sent_at(line, part),
         outcome=outcome or ("success" if line.success is not False else "failed"),
     )
 
 
-def _told_at(line: RequestLine, told: Prompt | None) -> datetime:
-    return told.timestamp if told is not None else line.timestamp or NEVER
+def _sent_at(line: RequestLine, part: Prompt | None) -> datetime:
+    return part.timestamp if part is not None else line.timestamp or NEVER

@@ -122,7 +122,7 @@ def ask(prompt: str) -> ModelRequest:
     return ModelRequest([UserPromptPart(prompt)])
 
 
-def tell_cut_off(text: str, *, turn: int, at: datetime) -> SystemEvent:
+def quote_cut_off(text: str, *, turn: int, at: datetime) -> SystemEvent:
     """The line that gives the model what had arrived of its answer before it was cut off."""
     return SystemEvent(
         subtype=SystemSubtype.USER_INPUT,

@@ -184,9 +184,9 @@ def error_event(
 
 def _wait_after(error: BaseException, code: str, at: datetime) -> float | None:
     """How long the provider wants to be left alone: as it says outright, else until its counters begin anew."""
-    told: float | None = getattr(error, "retry_after", None)
-    if told is not None or code not in KEEPS_A_CLOCK:
-        return told
+    retry_after: float | None = getattr(error, "retry_after", None)
+    if retry_after is not None or code not in KEEPS_A_CLOCK:
+        return retry_after
     return seconds_until_reset(getattr(error, "headers", None), at)
 
 

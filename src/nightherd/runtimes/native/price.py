@@ -96,9 +96,9 @@ def cost_of(answer: ModelResponse, model_name: str | None = None, declared: Pric
 
 def believable(used: RequestUsage) -> RequestUsage:
     """What a provider says to have been used, as far as it can be so; the rest as if it had not been said."""
-    told = {field.name: getattr(used, field.name) for field in fields(used)}
-    kept = {name: _kept(name, value) for name, value in told.items()}
-    changed = {name: value for name, value in kept.items() if value is not told[name]}
+    counts = {field.name: getattr(used, field.name) for field in fields(used)}
+    kept = {name: _kept(name, value) for name, value in counts.items()}
+    changed = {name: value for name, value in kept.items() if value is not counts[name]}
     return replace(used, **changed) if changed else used
 
 
