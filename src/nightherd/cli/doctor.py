@@ -153,7 +153,7 @@ async def _examine_night(invocation: Invocation, state: Path) -> list[Examined]:
 
 def _noted(examined: Examined, notes: NotedDamage, at: datetime) -> Examined:
     """Acknowledge the damage of journals: it is still reported, but no longer a problem."""
-    new = [one for one in examined.findings if one.level is Level.PROBLEM]
+    new = [finding for finding in examined.findings if finding.level is Level.PROBLEM]
     notes.add([(one.job_id, one.message) for one in new], at)
     return replace(examined, findings=list(examined.check.examine()))
 

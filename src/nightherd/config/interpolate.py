@@ -207,7 +207,7 @@ def quoted_value(lines: list[str], number: int, start: int) -> tuple[str, int] |
     last = number
     while last < len(lines) and quote not in lines[last][start + 1 if last == number else 0 :]:
         last += 1
-    # An escaped quote does not close: go on to the next line that has one, a few times at most.
+    # An escaped quote does not close: continue to the next line that has one, a few times at most.
     for end in range(last, min(last + 100, len(lines))):
         text = "\n".join(lines[number : end + 1])
         match = QUOTED[quote].match(text, start)

@@ -57,7 +57,7 @@ ROTATED_SUFFIX = ".1"
 def trim_output(path: Path, *, limit: int = LIMIT) -> bool:
     """Put what this process has said so far aside when it is too much; whether it was.
 
-    Only for a file that is really its output. The process goes on writing at its end, which is then its
+    Only for a file that is really its output. The process continues writing at its end, which is then its
     beginning: the file was opened for appending.
     """
     try:

@@ -72,7 +72,7 @@ class AutomaticRetention:
             try:
                 await self.check()
                 self._problem = ""
-            except Exception as error:  # noqa: BLE001 (an edge: the fleet goes on without it)
+            except Exception as error:  # noqa: BLE001 (an edge: the fleet continues without it)
                 self._report_problem(message_of(unwrapped(error)))
             await anyio.sleep(LOOK_S)
 

@@ -198,7 +198,7 @@ class Daemon:
         while True:
             try:
                 await self._take_in(await self._watch.next())
-            except Exception as error:  # noqa: BLE001 (an edge: the fleet that runs goes on)
+            except Exception as error:  # noqa: BLE001 (an edge: the fleet that runs continues)
                 self._refuse([self._problem(error)])
                 await anyio.sleep(RETRY_S)
 
@@ -245,7 +245,7 @@ class Daemon:
             service.retire()
 
     def _refuse(self, problems: list[dict[str, Any]]) -> None:
-        """A newer configuration is not used: it is said why, here and in `status`."""
+        """A newer configuration is not used: it is reported why, here and in `status`."""
         self._note(problems=problems, failed_at=self._clock.now())
         for problem in problems:
             self._log.report(problem_line(problem))
@@ -271,7 +271,7 @@ class Daemon:
 
 
 def _check_mirror(post: DaemonOptions) -> None:
-    """A `state.yaml` that cannot be read is kept aside before it is written anew."""
+    """A `state.yaml` that cannot be read is kept aside before it is rewritten."""
     path = post.state_dir / "state.yaml"
     try:
         read_fleet_state(path)

@@ -45,7 +45,7 @@ class _AtWork(msgspec.Struct, kw_only=True):
     context: WorkerContext
     groundwork: tuple[Any, ...]
     left: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    """It takes no more jobs; what it runs may still go on."""
+    """It takes no more jobs; what it runs may still continue."""
     is_relieved: bool = False
     failure: Exception | None = None
     """Why it had to stop, if it had to."""

@@ -118,7 +118,7 @@ class WorkerService:
         self._doors = anyio.CancelScope()
         self.groundwork = groundwork(fleet, post)
         self.left = anyio.Event()
-        """It fires no more slots and serves no more; what it runs may still go on."""
+        """It fires no more slots and serves no more; what it runs may still continue."""
         self.is_retired = False
         self.is_over = False
         """Nothing of it runs any more."""

@@ -269,7 +269,7 @@ class JournalFile:
 def _can_wait(event: Event) -> bool:
     """Whether nothing is continued from the line, which goes to the disk with the next one.
 
-    One says where a job could go on from, the other that a model is about to be asked.
+    One says where a job could continue from, the other that a model is about to be asked.
     """
     if isinstance(event, AssistantEvent):
         return event.partial is True and event.content is None

@@ -62,7 +62,7 @@ class Order:
     prompt: str | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
     resume: str | None = None
-    """A session, ours or the runtime's, by a unique prefix: the work goes on in it."""
+    """A session, ours or the runtime's, by a unique prefix: the work continues in it."""
     fork: str | None = None
     """A session that the work begins with a branch of."""
     at_message: int | None = None

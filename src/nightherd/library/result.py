@@ -29,7 +29,7 @@ class RunnerResult:
     session_id: SessionId | None = None
     runtime_session_id: str | None = None
     session_note: str | None = None
-    """Why it did not go on in the session it would have had; None when it did, or there was none."""
+    """Why it did not continue in the session it would have had; None when it did, or there was none."""
     summary: str | None = None
     error: RunnerError | None = None
     """What a caller may raise."""

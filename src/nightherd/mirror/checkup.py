@@ -50,7 +50,7 @@ def mirror_checks(
         yield from differing_files(root, feed)
 
     async def repair(findings: Sequence[Finding]) -> None:
-        # All are written anew, so none that is damaged may be in the way, found or not.
+        # All are rewritten, so none that is damaged may be in the way, found or not.
         _put_aside((*findings, *examine_files(root)), now)
         mirror.rebuild()
 
@@ -122,7 +122,7 @@ def missing_files(root: Path, feed: ChangeFeed) -> Iterator[Finding]:
     try:
         memory = msgspec.json.decode(read_regular(layout.memory), type=Memory)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return  # not kept, or all are written anew
+        return  # not kept, or all are rewritten
     try:
         gone = {path for path in _written(layout, feed, memory.change) if not path.exists()}
     except (StateError, OSError):

@@ -62,7 +62,7 @@ class Repair:
             raise state_file_error(error, path, "delete") from error
 
     async def ledger(self, finding: Finding) -> None:
-        """The database gets back what it lost; a ledger that is damaged begins anew."""
+        """The database gets back what it lost; a ledger that is damaged starts again."""
         if finding.path == str(self._directory.database):
             store = SqliteStore(self._directory.root, self._clock)
             try:
@@ -73,7 +73,7 @@ class Repair:
             begin_ledger(self._directory.root, at=self._clock.now())
 
     async def agreement(self, finding: Finding) -> None:
-        """Write a row again as the ledger has it; a ledger that is damaged begins anew."""
+        """Write a row again as the ledger has it; a ledger that is damaged starts again."""
         if finding.row is None:
             await self.ledger(finding)
         else:

@@ -89,7 +89,7 @@ async def check_lost_execution_goes_back_until_it_was_lost_too_often(state: Open
     assert fenced.why is Why.FENCED
     assert (failed.status, failed.error_code) == (JobStatus.FAILED, "interrupted")
     executions = state.reader.list_executions(job_id(1))
-    assert [one.epoch for one in executions] == [1, 2]
+    assert [execution.epoch for execution in executions] == [1, 2]
     assert {one.status for one in executions} == {ExecutionStatus.LOST}
 
 

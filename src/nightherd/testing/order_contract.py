@@ -292,7 +292,7 @@ def _status(state: OpenState) -> ScheduleStatus:
 
 async def _fired(state: OpenState, change: FireSlot) -> Slot:
     await must_apply(state, change)
-    return next(one for one in state.reader.list_slots(NIGHTLY, 100) if one.id == change.slot.id)
+    return next(slot for slot in state.reader.list_slots(NIGHTLY, 100) if slot.id == change.slot.id)
 
 
 ORDER_CHECKS = checks_in(globals())

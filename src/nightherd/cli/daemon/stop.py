@@ -116,8 +116,8 @@ def reload(invocation: Invocation, accept: bool) -> None:
         raise NoDaemonError(f"no daemon runs {state_dir}", hint="nightherd start")
 
     def is_done() -> bool:
-        found = find_daemon(state_dir)
-        return found is None or _marks(found) != _marks(before)
+        daemon = find_daemon(state_dir)
+        return daemon is None or _marks(daemon) != _marks(before)
 
     if not wait_until(is_done, RELOAD_S):
         raise NotYetError(f"process {before.pid} has not reloaded yet", hint="nightherd status")
@@ -230,8 +230,8 @@ def _accept(invocation: Invocation) -> None:
 
 
 def _has_heard(state_dir: Path, record: DaemonRecord) -> bool:
-    found = find_daemon(state_dir)
-    return found is None or found.pid != record.pid or found.is_draining
+    daemon = find_daemon(state_dir)
+    return daemon is None or daemon.pid != record.pid or daemon.is_draining
 
 
 def _marks(record: DaemonRecord) -> tuple[object, ...]:

@@ -84,7 +84,7 @@ def _show_history(
 ) -> None:
     if screen.is_json:
         document = session_document(view)
-        document["history"] = [message_document(one) for one in page.messages]
+        document["history"] = [message_document(message) for message in page.messages]
         document["cut_off"] = page.cut_off
         document["unreadable"] = [
             {

@@ -52,7 +52,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check came to."""
+    """The result of one check."""
 
     check: Check
     findings: Sequence[Finding]

@@ -232,7 +232,7 @@ def _record_return(recorder: Recorder, job: Job, context: Stores, *, was_suspend
     else:
         lost = generate_execution_id(job.id, job.epoch - 1)
         executions = context.reader.list_executions(job.id)
-        reasons = [one.error for one in executions if one.epoch == job.epoch - 1]
+        reasons = [execution.error for execution in executions if execution.epoch == job.epoch - 1]
         reason = (reasons[-1] if reasons else None) or WORKER_GONE
         recorder.record(describe(Recovered(lost_execution=lost, reason=reason)))
 

@@ -93,7 +93,7 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
         return max(limit - earlier, timedelta()).total_seconds()
 
     async def _attempts(self, request: RuntimeRequest, asked_at: int) -> Stop:
-        """Run, and run again as long as failures may pass; `request` is good until the record goes on."""
+        """Run, and run again as long as failures may pass; `request` is good until the record continues."""
         wary = replace(request, may_spend=self.watch.may_spend, late=self._take_late)
         await keep_within_context(wary, self.job, self.recorder, self.context)
         if self.watch.stopped is not None:

@@ -1,4 +1,4 @@
-"""Watch: what looks at a run while it goes on: what it uses, and where a bookmark is due.
+"""Watch: observes a run: what it uses, and where a bookmark is due.
 
 An execution asks its watch at the few places there are and obeys what it says; how limits are kept and
 checkpoints are made is no matter of the execution's.

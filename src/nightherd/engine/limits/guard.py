@@ -80,7 +80,7 @@ def limits_for(job: Job, options: JobOptions, agent: Agent) -> Limits:
 
 
 def used_by(tally: Tally, running_ms: int) -> Used:
-    """What a job's record comes to."""
+    """The totals of a job's record."""
     usage = tally.usage
     return Used(
         spend=usage.cost_microusd,
@@ -231,14 +231,14 @@ class Guard:
         return met() if hit is not None and self._learn() else hit
 
     def _waiting_if_raised(self, hit: Hit) -> Hit:
-        """A run that has ended at its limit fails no job that has been given more: it waits, and goes on at once."""
+        """A run that has ended at its limit fails no job that has been given more: it waits, and continues at once."""
         self._learn()
         is_raised = (self._limits.maximum(hit.name) or 0) > hit.maximum
         return replace(hit, outcome=OnLimit.SUSPEND) if is_raised else hit
 
     def _know(self, limits: Limits) -> None:
         self._limits = limits
-        # Asked before and after every turn: not looked up anew for each.
+        # Asked before and after every turn: not looked up again for each.
         self._bounds = bounds(limits)
         self._of_turns = bounds(replace(limits, spend=None, tokens=None))
         self._of_amounts = bounds(replace(limits, turns=None, duration=None))
@@ -257,4 +257,6 @@ def earlier_ms(job: Job, context: Stores) -> int:
     if job.epoch <= 1:
         return 0
     executions = context.reader.list_executions(job.id)
-    return sum(one.duration_ms or 0 for one in executions if one.epoch < job.epoch)
+    return sum(
+        execution.duration_ms or 0 for execution in executions if execution.epoch < job.epoch
+    )

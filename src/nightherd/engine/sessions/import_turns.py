@@ -89,7 +89,7 @@ async def import_transcript_turns(session: Session, turn_import: TurnImport) -> 
 async def import_turns(
     session: Session, turn_import: TurnImport, *, is_kept: bool = False
 ) -> ImportedTurns:
-    """Record what was said by hand; in a branch of its end when the session is over, as by any job.
+    """Record turns that were added outside nightherd; in a branch of its end when the session is over, as by any job.
 
     With `is_kept` as far as our copy of the transcript has it.
     """
@@ -127,7 +127,7 @@ async def import_turns(
 
 
 def _branch(session: Session, events: Sequence[Event], turn_import: TurnImport) -> Session:
-    """A session that goes on from the end of one that is over; what is said in it is the runtime's same session."""
+    """A session that continues from the end of one that is over; what is said in it is the runtime's same session."""
     point = find_point(turn_import.reader, turn_import.journals, session)
     session_id = generate_session_id(hashed_text(_seed(session, events)))
     made = forked(session, point, session_id=session_id, at=session.last_active_at)
@@ -157,8 +157,8 @@ async def _record(
             return ImportedTurns(session=after, job=made)
         case Refused(why=Why.STALE | Why.ID_TAKEN | Why.SESSION_BUSY):
             # Another process has imported it, or is about to: leave it to that one.
-            found = turn_import.reader.find_session(after.id)
-            return ImportedTurns(session=found or after)
+            session = turn_import.reader.find_session(after.id)
+            return ImportedTurns(session=session or after)
         case _:
             raise NightherdError(f"the new turns of session {after.id} could not be imported")
 

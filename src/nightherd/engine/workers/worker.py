@@ -40,7 +40,7 @@ from nightherd.model.schedules.jobs import for_schedule
 IDLE_S = 0.25
 """How late a job may be taken that another process has submitted."""
 WAKE_S = 1.0
-"""How late a job that waits for a time may go on."""
+"""How late a job that waits for a time may continue."""
 EXPIRE_S = 30.0
 """How late a session that has expired may say so in its row."""
 ANSWERS_S = 30.0
@@ -101,7 +101,7 @@ class WorkerLoop:
     def adopt(self, fleet: Fleet) -> None:
         """From now on jobs of these agents are taken, and lost ones rescued as these say.
 
-        Those that run go on as they began.
+        Those that run continue as they began.
         """
         self._context = for_fleet(self._context, fleet, self._fleet)
         self._rescue_terms = replace(
@@ -231,9 +231,9 @@ class WorkerLoop:
         try:
             answers = await self._context.state.apply([change] * self._at_once)
             found = [
-                (one.job, one)
-                for one in answers
-                if isinstance(one, Applied) and one.job is not None
+                (answer.job, answer)
+                for answer in answers
+                if isinstance(answer, Applied) and answer.job is not None
             ]
             for job, _ in found:
                 self._running[job.id] = self._make_stopper()
@@ -308,7 +308,7 @@ class WorkerLoop:
             self._report_trouble(error.message)
 
     async def _obey_answers(self) -> None:
-        """Jobs that wait although they have been answered go on."""
+        """Jobs that wait although they have been answered continue."""
         while True:
             await self._obey()
             await anyio.sleep(ANSWERS_S)

@@ -1,4 +1,4 @@
-"""What a run used, from what Claude reports. Its totals go on counting over a session; ours begin with the run."""
+"""What a run used, from what Claude reports. Its totals continue counting over a session; ours begin with the run."""
 
 from __future__ import annotations
 
@@ -310,10 +310,10 @@ class Denials:
 
     def in_tool_result(self, call: str | None, reason: str | None) -> Iterator[Event]:
         """The denial that a failed call comes to, when its tool does not exist for the agent."""
-        found = DISABLED.search(reason or "")
-        if found is not None:
-            text = f"{found['tool']} is not among the tools of this agent"
-            yield from self._report(found["tool"], text, call)
+        matched = DISABLED.search(reason or "")
+        if matched is not None:
+            text = f"{matched['tool']} is not among the tools of this agent"
+            yield from self._report(matched["tool"], text, call)
 
     def in_result(self, result: Mapping[str, Any]) -> Iterator[Event]:
         """Return what the run's result lists and was not reported yet."""

@@ -219,7 +219,7 @@ def denied_in_plan(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> tu
     """What settings files could approve in mode `plan`, where nothing is approved: rules that deny outrank them."""
     if agent.permission_mode != PermissionMode.PLAN or not agent.setting_sources:
         return ()
-    servers = [*(one.name for one in agent.mcp_servers), *(one.name for one in injected)]
+    servers = [*(server.name for server in agent.mcp_servers), *(one.name for one in injected)]
     return (*CHANGING_TOOLS, *(f"mcp__{name}" for name in servers))
 
 

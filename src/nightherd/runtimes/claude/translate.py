@@ -89,7 +89,7 @@ class Translator:
 
     @property
     def has_result(self) -> bool:
-        """Whether Claude has said how the run came out, and may go on only for what runs in the background."""
+        """Whether Claude has said how the run came out, and may continue only for what runs in the background."""
         return self._result is not None
 
     @property
@@ -186,7 +186,7 @@ class Translator:
         status = result.get("api_error_status") or said.status
         errors = result.get("errors")
         text = _text(result.get("result")) or (
-            "; ".join(str(one) for one in errors) if isinstance(errors, list) else ""
+            "; ".join(str(error) for error in errors) if isinstance(errors, list) else ""
         )
         subtype = _text(result.get("subtype")) or ""
         return Report(

@@ -200,7 +200,7 @@ class _Guard:
         return True
 
     def _is_kept(self, instructions: Instructions) -> bool:
-        """Whether to go on; when not, `_why` says what ends it."""
+        """Whether to continue; when not, `_why` says what ends it."""
         self._obey()
         self._reap()
         if self._ears.is_worker_gone:

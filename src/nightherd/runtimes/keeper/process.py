@@ -150,7 +150,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     the worker may be silent, on the monotonic clock: SIGTERM comes a margin before, SIGKILL at the latest
     when it is reached, unless a heartbeat moves it; without one, the last heartbeat to `keepers` counts. Leaving the block, in
     whatever way, ends everything the command started. Only with `may_outlive`, when the command itself
-    has ended and the block was left in peace, what it left in the background goes on under its keeper
+    has ended and the block was left in peace, what it left in the background continues under its keeper
     until `keepers` are stopped. The directory `scratch` is removed in the end, also when the worker is gone.
 
     With `holds_input` and PIPE as `stdin`, the death of this worker is no end of the command's input: the

@@ -279,7 +279,7 @@ def _reason(answer: Message) -> str:
 
 
 def outcome_of(result: Message) -> ToolOutcome:
-    """What a call came to, as text; what is no text is named."""
+    """The result of a call, as text; what is no text is named."""
     parts = result.get("content")
     texts = [text_of(part) for part in parts] if isinstance(parts, list) else []
     text = "\n".join(texts)

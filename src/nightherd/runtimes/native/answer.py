@@ -128,7 +128,7 @@ class Question(msgspec.Struct):
 
 
 def check(answer: ModelResponse) -> RunFailure | None:
-    """Why the answer is of no use; None when it can be gone on with."""
+    """Why the answer is of no use; None when the conversation can continue with it."""
     match answer.finish_reason:
         case "content_filter":
             return RunFailure("refused", "the provider refused to answer this conversation")

@@ -57,7 +57,7 @@ class Counts(Plain, frozen=True):
 
 
 class Answer(Plain, frozen=True):
-    """What is said of an answer."""
+    """The fields of an answer."""
 
     usage: Counts | None = None
     timestamp: Instant | None = None
@@ -71,7 +71,7 @@ class Answer(Plain, frozen=True):
 
 
 class Piece(Plain, frozen=True):
-    """What is said of a text or a call beside itself."""
+    """The fields of a text or a call beside itself."""
 
     id: str | None = None
     provider_name: str | None = None
@@ -79,7 +79,7 @@ class Piece(Plain, frozen=True):
 
 
 class Thought(Piece, frozen=True):
-    """What is said of a thought beside itself."""
+    """The fields of a thought beside itself."""
 
     signature: str | None = None
 
@@ -91,19 +91,19 @@ class Instructions(Plain, frozen=True):
 
 
 class Request(Plain, frozen=True):
-    """What is said of a request."""
+    """The fields of a request."""
 
     instructions: Instructions | None = None
 
 
 class Prompt(Plain, frozen=True):
-    """What is said of a prompt beside itself."""
+    """The fields of a prompt beside itself."""
 
     timestamp: Instant
 
 
 class Result(Prompt, frozen=True):
-    """What is said of a result beside itself."""
+    """The fields of a result beside itself."""
 
     tool_name: str | None = None
     outcome: Literal["success", "failed", "denied"] | None = None
