@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.cli.daemon.stop import tell_started
+from nightherd.cli.daemon.stop import show_started
 from nightherd.cli.screen.render import Screen
 from nightherd.daemon.record import DaemonRecord, make_record, remove_record, write_record
 from nightherd.wiring.stores import system_clock

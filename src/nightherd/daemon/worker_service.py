@@ -53,7 +53,7 @@ async def serve_api(
 ) -> None:
     """Serve until cancelled; once started, it passes on the ports it listens on, or None without an API."""
     from nightherd.web.api_context import open_api_context
-    from nightherd.web.hooks import tell_without_secret
+    from nightherd.web.hooks import warn_without_secret
     from nightherd.web.server import make_app, ports_of, serve
 
     if any(find_spec(name) is None for name in NEEDED):

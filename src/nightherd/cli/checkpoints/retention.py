@@ -84,9 +84,9 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
         rows = [plan_row(plan) for plan in done]
         screen.document("retention", rows, now, is_dry_run=False, failures=dict(failures))
     else:
-        count = sum(len(one.going) for one in done)
-        went = f"{counted(count, 'checkpoint')} of {counted(len(done), 'job')} went"
-        screen.say(went if done or failures else "no checkpoints to delete")
+        count = sum(len(plan.going) for plan in done)
+        deleted = f"deleted {counted(count, 'checkpoint')} of {counted(len(done), 'job')}"
+        screen.say(deleted if done or failures else "no checkpoints to delete")
         for job_id, message in failures.items():
             screen.say(f"{job_id}: {message}")
     if failures:

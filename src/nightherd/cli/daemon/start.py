@@ -13,7 +13,7 @@ import anyio
 import click
 from anyio.abc import TaskStatus
 
-from nightherd.cli.daemon.stop import check_free, launch, tell_started
+from nightherd.cli.daemon.stop import check_free, launch, show_started
 from nightherd.cli.edge import document, say, show
 from nightherd.cli.fleet.load import load_fleet_to_start, tell_missing
 from nightherd.cli.invocation import Invocation, complete_agents, json_option
@@ -151,7 +151,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     fleet's files reloads the configuration. --json prints one document per job that started, ended or was rescued.
     """
     screen = invocation.screen
-    tell_missing(invocation, load_fleet_to_start(invocation))
+    warn_missing(invocation, load_fleet_to_start(invocation))
     place = Place(
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
@@ -159,7 +159,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
         reports=_worker_reports(
             screen, invocation.new_state_directory(), lambda data: document(screen, "worker", data)
         ),
-        tell=partial(say, screen),
+        report=partial(say, screen),
     )
     files = FleetFiles(
         invocation.fleet_file(), invocation.environ, state_dir=invocation.named_state

@@ -15,7 +15,7 @@ from nightherd.cli.fleet.load import (
     load_fleet_to_start,
     load_fleet_with_notices,
     refuse_agents,
-    tell_missing,
+    warn_missing,
 )
 from nightherd.cli.invocation import DURATION, Invocation, json_option
 from nightherd.cli.next_steps import ACCEPT
@@ -199,7 +199,7 @@ def _failure(output: Path, begin: int, code: int | None) -> NightherdError:
     )
 
 
-def tell_started(screen: Screen, record: DaemonRecord) -> None:
+def show_started(screen: Screen, record: DaemonRecord) -> None:
     """The daemon that runs now."""
     now = system_clock().now()
     if screen.is_json:

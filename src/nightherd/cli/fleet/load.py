@@ -147,13 +147,13 @@ def admitted(invocation: Invocation, fleet: Fleet, *, agent: str | None = None) 
     admission = admit(
         fleet, state_dir, at=system_clock().now(), is_accepted=is_at_terminal(invocation)
     )
-    tell_admission(invocation, admission)
+    show_admission(invocation, admission)
     if agent in admission.fleet.withheld:
         get_agent(admission.fleet.agents, agent, admission.fleet.withheld)
     return admission.fleet
 
 
-def tell_admission(invocation: Invocation, admission: Admission) -> None:
+def show_admission(invocation: Invocation, admission: Admission) -> None:
     """One line for what was accepted, one for what waits."""
     if admission.accepted:
         invocation.screen.say(f"accepted: {short(admission.accepted)}")

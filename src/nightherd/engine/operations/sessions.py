@@ -8,7 +8,7 @@ from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.operations.fork import ForkPoint, find_point, forked
 from nightherd.engine.operations.new_job import apply_with_fresh_ids
 from nightherd.engine.operations.requests import ClearSession, Fork, UpdateSession
-from nightherd.engine.sessions.import_turns import told
+from nightherd.engine.sessions.import_turns import ensure_turns_imported
 from nightherd.errors import NightherdError, RefusedError, SessionNotFoundError
 from nightherd.model.change import Applied, Change, Refused, Why
 from nightherd.model.ids import RandomText, generate_session_id

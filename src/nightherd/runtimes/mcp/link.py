@@ -197,7 +197,7 @@ class HttpLink:
 
         return await in_thread(work, connection)
 
-    async def tell(self, message: Message) -> None:
+    async def send_only(self, message: Message) -> None:
         connection = connect(self._server.url or "")
         await in_thread(lambda: self._post(connection, message).read(LONGEST_ANSWER), connection)
 
@@ -257,7 +257,7 @@ class SseLink:
         await in_thread(work, self._stream, keep=True)
 
     async def ask(self, message: Message) -> Message:
-        await self.tell(message)
+        await self.send_only(message)
 
         def work() -> Message:
             for event in self._events:
@@ -269,7 +269,7 @@ class SseLink:
 
         return await in_thread(work, self._stream, keep=True)
 
-    async def tell(self, message: Message) -> None:
+    async def send_only(self, message: Message) -> None:
         connection = connect(self._address)
         headers = self._server.headers
         await in_thread(
