@@ -15,7 +15,7 @@ from anyio.abc import TaskStatus
 
 from nightherd.cli.daemon.stop import check_free, launch, show_started
 from nightherd.cli.edge import document, say, show
-from nightherd.cli.fleet.load import load_fleet_to_start, tell_missing
+from nightherd.cli.fleet.load import load_fleet_to_start, warn_missing
 from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.jobs.list import observed, why_text
 from nightherd.cli.screen.render import Screen, length, neutralise

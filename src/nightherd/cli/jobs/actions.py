@@ -21,7 +21,7 @@ from nightherd.cli.invocation import (
     job_argument,
     json_option,
 )
-from nightherd.cli.jobs.command import find_agent, run_or_enqueue, tell_launch
+from nightherd.cli.jobs.command import find_agent, run_or_enqueue, show_launch
 from nightherd.cli.jobs.list import observed
 from nightherd.cli.limits.options import limit_option, read_limits
 from nightherd.cli.operations import open_client

@@ -10,9 +10,9 @@ import click
 
 from nightherd.cli.fleet.load import admitted, load_fleet_with_notices
 from nightherd.cli.invocation import Invocation, json_option
-from nightherd.cli.jobs.command import tell_launch
+from nightherd.cli.jobs.command import show_launch
 from nightherd.cli.operations import open_client
-from nightherd.cli.schedules.list import schedule_argument, tell_schedule
+from nightherd.cli.schedules.list import schedule_argument, show_schedule
 from nightherd.engine.operations.requests import RunSchedule, SetSchedule
 from nightherd.model.schedules.jobs import find_schedule
 

@@ -76,7 +76,7 @@ def fork(
         _run(ctx, original, at, agent, asked)
         return
     made = anyio.run(_fork, invocation, Fork(session_id=original.id, at=at))
-    tell_fork(invocation, made)
+    show_fork(invocation, made)
 
 
 async def _fork(invocation: Invocation, request: Fork) -> Session:
@@ -104,7 +104,7 @@ def _run(
     )
 
 
-def tell_fork(invocation: Invocation, made: Session) -> None:
+def show_fork(invocation: Invocation, made: Session) -> None:
     """The new session: its id is what comes out."""
     screen = invocation.screen
     if screen.is_json:
