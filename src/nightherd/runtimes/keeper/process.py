@@ -160,7 +160,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     every_mark = {EXECUTION_MARK: execution_mark(execution, owner.directory), **(marks or {})}
     # A name, not a time: no two keepers of this process ever start in the same nanosecond.
     own = f"{os.getpid()}-{time.monotonic_ns()}"
-    instructions = Instructions(
+    order = Instructions(
         argv=[os.fsencode(argument) for argument in argv],
         cwd=os.fsencode(cwd),
         environment=_encoded({**env, **every_mark, OWN_MARK: own}),
@@ -175,9 +175,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
         # Not cancelled half-way: a process that exists but is not known here could not be stopped.
         with anyio.CancelScope(shield=True):
             standard = (stdin, stdout, stderr)
-            process = await _start(
-                instructions, every_mark, standard, owner, holds_input=holds_input
-            )
+            process = await _start(order, every_mark, standard, owner, holds_input=holds_input)
     try:
         yield process
     except BaseException:
