@@ -18,9 +18,8 @@ from nightherd.engine.operations.fork import AtLastTurn, AtMessage
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import Cancel as CancelRequest
 from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Resume, Submit
-from nightherd.engine.operations.wait import wait_for_job
+from nightherd.engine.operations.wait import run_and_wait
 from nightherd.errors import ConfigNotFoundError, RefusedError, RunnerError, UsageError
-from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.failure import RunnerErrorDetails, details_of, error_of
@@ -156,7 +155,10 @@ class OpenFleet:
 
     async def submit(self, order: Order) -> Job:
         """Record the job and return once nothing can lose it; some worker runs it."""
-        request = Submit(
+        return (await perform(self._request(order), self._context, rescue=self._rescue)).job
+
+    def _request(self, order: Order) -> Submit:
+        return Submit(
             agent=order.agent,
             prompt=order.prompt,
             inputs=dict(order.inputs),
@@ -168,7 +170,6 @@ class OpenFleet:
             refuses_held=order.if_held == "refuse",
             dedupe_key=order.dedupe_key,
         )
-        return (await perform(request, self._context, rescue=self._rescue)).job
 
     def _session(self, order: Order) -> OwnSession | InSession | ForkOf:
         """The session that the order names."""
@@ -201,13 +202,12 @@ class OpenFleet:
         `on_job_created` is called once the job is durable and before it runs, `on_message` with each event
         after it is on record.
         """
-        agent = agents_of(self._context).get(order.agent)
-        check_runtime(agent.runtime.name)
-        if injected_servers and not agent.runtime.takes_servers:
-            raise RefusedError(f"runtime {agent.runtime.name!r} takes no injected servers")
-        job = await self.submit(order)
-        on_job_created(job)
-        return await self._see_to(job, agent, injected_servers, on_message, cancel or Cancel())
+        runtime = agents_of(self._context).get(order.agent).runtime
+        if injected_servers and not runtime.takes_servers:
+            raise RefusedError(f"runtime {runtime.name!r} takes no injected servers")
+        return await self._run(
+            self._request(order), on_message, cancel, on_job_created, injected_servers
+        )
 
     async def resume(
         self,
@@ -218,12 +218,8 @@ class OpenFleet:
         cancel: Cancel | None = None,
     ) -> RunnerResult:
         """Go on with a job: the same one when it was suspended, a new one in its session when it had ended."""
-        context = self._context
-        request = Resume(job_id=find_job_id(context.reader, job), prompt=prompt)
-        agent = agents_of(context).find(request, context.reader)
-        check_runtime(agent.runtime.name)
-        resumed = await perform(request, context, rescue=self._rescue)
-        return await self._see_to(resumed, agent, (), on_message, cancel or Cancel())
+        request = Resume(job_id=find_job_id(self._context.reader, job), prompt=prompt)
+        return await self._run(request, on_message, cancel)
 
     async def cancel(self, job: str) -> Job:
         """End a job, wherever it runs; `RefusedError` when it has ended."""
@@ -249,23 +245,24 @@ class OpenFleet:
         """Sessions, newest first."""
         return self._context.reader.list_sessions(query or SessionQuery())
 
-    async def _see_to(
+    async def _run(
         self,
-        job: Job,
-        agent: Agent,
-        injected_servers: Sequence[InjectedMcpServerDef],
+        request: Submit | Resume,
         on_message: Callable[[Event], None],
-        cancel: Cancel,
+        cancel: Cancel | None,
+        on_job: Callable[[Job], None] = lambda job: None,
+        injected: Sequence[InjectedMcpServerDef] = (),
     ) -> RunnerResult:
-        ended = await wait_for_job(
-            job.id,
-            agent,
+        agent = agents_of(self._context).find(request, self._context.reader)
+        check_runtime(agent.runtime.name)
+        ended = await run_and_wait(
+            request,
             self._context,
-            on_event=on_message,
-            on_wait=lambda reason: None,
-            stopper=cancel.stopper,
             rescue=self._rescue,
-            injected=injected_servers,
+            stopper=(cancel or Cancel()).stopper,
+            on_job=on_job,
+            on_event=on_message,
+            injected=injected,
         )
         return result_of(self._observed(ended), self._context.reader, self._context.journals)
 

@@ -91,6 +91,5 @@ class NewRule(Word):
     rule: Line = Field(description="An interval such as 30m, or a cron expression.")
 
 
-IF_HELD = "if-held"
 WAIT: Final = "wait"
 REFUSE: Final = "refuse"

@@ -22,10 +22,8 @@ from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.contexts import Stores
 from nightherd.engine.jobs.oversight import Stopper
-from nightherd.engine.operations.new_job import Submitted
-from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import NewJobRequest
-from nightherd.engine.operations.wait import wait_for_job
+from nightherd.engine.operations.wait import run_and_wait
 from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError, unwrapped
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.jobs.decisions import INTERRUPTED
@@ -151,27 +149,26 @@ async def _run_and_watch(
             ensure_recorded(fleet, state_dir, context.clock.now())
             stopper = Stopper()
             await tasks.start(partial(stop_on_signals, stopper, watcher.say))
-            rescue = rescuer(context, fleet)
-            result = await perform(request, context, rescue=rescue)
-            made = result.job if isinstance(result, Submitted) else result
-            job_id = made.id
-            watcher.begin(made)
-            if wait_timeout is not None:
-                tasks.start_soon(_give_up_waiting, stopper, wait_timeout)
-            if is_shown:
-                watcher.say(f"{screen.err.dim('job')} {job_id}")
-            if is_shown and screen.is_terminal:
-                tasks.start_soon(show_text, watcher, job_id, context.journals)
-            job = await wait_for_job(
-                job_id,
-                agent,
+
+            def begin(job: Job) -> None:
+                watcher.begin(job)
+                if wait_timeout is not None:
+                    tasks.start_soon(_give_up_waiting, stopper, wait_timeout)
+                if is_shown:
+                    watcher.say(f"{screen.err.dim('job')} {job.id}")
+                if is_shown and screen.is_terminal:
+                    tasks.start_soon(show_text, watcher, job.id, context.journals)
+
+            job = await run_and_wait(
+                request,
                 context,
+                rescue=rescuer(context, fleet),
+                stopper=stopper,
+                on_job=begin,
                 on_event=watcher,
                 on_wait=partial(show_waiting, screen),
-                stopper=stopper,
-                rescue=rescue,
             )
-            texts = context.reader.find_texts(job_id)
+            texts = context.reader.find_texts(job.id)
             troubles = troubles_of(job, context.journals)
             seen = observe_job(context.reader, job, is_at_work, context.clock.now())
             show_notices(context, screen)

@@ -13,6 +13,10 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper, oversee
 from nightherd.engine.jobs.recorder import OnEvent
 from nightherd.engine.jobs.runner import run_job
+from nightherd.engine.operations.agents import agents_of
+from nightherd.engine.operations.new_job import Submitted
+from nightherd.engine.operations.perform import perform
+from nightherd.engine.operations.requests import NewJobRequest
 from nightherd.errors import FencedError, NightherdError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
@@ -47,6 +51,37 @@ class _Viewer:
     def catch_up(self, job_id: JobId, journals: Journals) -> None:
         for event in journals.read(job_id, after=self._seen):
             self(event)
+
+
+async def run_and_wait(
+    request: NewJobRequest,
+    context: WorkerContext,
+    *,
+    rescue: Rescue,
+    stopper: Stopper,
+    on_job: Callable[[Job], None],
+    on_event: OnEvent,
+    on_wait: OnWait = lambda reason: None,
+    injected: Sequence[InjectedMcpServerDef] = (),
+) -> Job:
+    """Carry out the request and wait for its job, as `wait_for_job` does; return the job as it ended.
+
+    `on_job` is called with the job once it is durable and before it runs.
+    """
+    agent = agents_of(context).find(request, context.reader)
+    result = await perform(request, context, rescue=rescue)
+    job = result.job if isinstance(result, Submitted) else result
+    on_job(job)
+    return await wait_for_job(
+        job.id,
+        agent,
+        context,
+        on_event=on_event,
+        on_wait=on_wait,
+        stopper=stopper,
+        rescue=rescue,
+        injected=injected,
+    )
 
 
 async def wait_for_job(
