@@ -12,6 +12,7 @@ from hypothesis import settings
 from msgspec.structs import replace
 
 from components import ABSENT, Components
+from crash.ground import prepared
 from nightherd.testing.fork_server import ForkServer
 from nightherd.wiring import runtimes
 from surfaces.drivers import FLEET, Cli, Shell
@@ -103,11 +104,18 @@ def shell(fleet: Path) -> Iterator[Shell]:
     started.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
-    """One server for all trials of a module."""
+    """One server for all trials: what one of them needs imported, it imports once."""
     with ForkServer(patience_s=120) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def command_server() -> Iterator[ForkServer]:
+    """Has everything imported that commands import on their way."""
+    with ForkServer(patience_s=120) as server:
+        yield prepared(server)
 
 
 @pytest.fixture

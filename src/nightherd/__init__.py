@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         safe_read_yaml,
     )
     from nightherd.files.yaml_dump import atomic_write_yaml
-    from nightherd.library.fleet import Cancel, OpenFleet, Order, open_fleet
+    from nightherd.library.fleet import Cancel, OpenFleet, Order, RunnerResult, open_fleet
     from nightherd.library.jobs import (
         append_job_output,
         create_job,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
         update_job,
         validate_state,
     )
-    from nightherd.library.result import RunnerResult
     from nightherd.library.sessions import (
         SessionInfo,
         clear_session,
@@ -159,7 +158,7 @@ _HOMES = {
     "ReadOk": "nightherd.files.reading",
     "RunnerError": "nightherd.errors",
     "RunnerErrorDetails": "nightherd.model.jobs.failure",
-    "RunnerResult": "nightherd.library.result",
+    "RunnerResult": "nightherd.library.fleet",
     "SDKInitializationError": "nightherd.errors",
     "SDKStreamingError": "nightherd.errors",
     "SafeReadError": "nightherd.errors",

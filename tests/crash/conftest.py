@@ -1,4 +1,4 @@
-"""One fork server for every suite that kills whole commands, and quick places for their files."""
+"""Quick places for the files of suites that kill whole commands."""
 
 from __future__ import annotations
 
@@ -10,18 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from crash.ground import Ground, prepared
+from crash.ground import Ground
 from nightherd.testing.fork_server import ForkServer
 
 MEMORY = Path("/dev/shm")
 NEEDED_BYTES = 64 * 1024 * 1024
-
-
-@pytest.fixture(scope="session")
-def command_server() -> Iterator[ForkServer]:
-    """Has everything imported that commands import on their way."""
-    with ForkServer(patience_s=120) as server:
-        yield prepared(server)
 
 
 @pytest.fixture

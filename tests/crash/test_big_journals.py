@@ -9,14 +9,15 @@ import pytest
 from crash.big_journal_trials import MEASURE, fill, journals_at
 from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.journal_contract import JOB
+from soak import often
 
-SIZE = 300 << 20
+SIZE = often(100, soak=300) << 20
 MOST_KIB = 24 << 10
 """What a process may grow by: a few blocks, their events, and the interpreter's own room."""
 
 
 @pytest.mark.slow
-def test_journal_of_300_mb_is_used_in_constant_memory(tmp_path: Path) -> None:
+def test_journal_larger_than_memory_may_grow_is_used_in_constant_memory(tmp_path: Path) -> None:
     path = journals_at(tmp_path).path(JOB)
     count = fill(path, SIZE)
     assert path.stat().st_size > 0.95 * SIZE

@@ -22,7 +22,7 @@ from soak import often
 from state.stores import contents, replayed
 
 PROCESSES = 8
-SECONDS = often(12, soak=600)
+SECONDS = often(4, soak=600)
 SEED = 8
 REFUSALS = {"duplicate": {"submit", "fire"}, "status": {"cancel"}}
 """Why a change may be refused here, and which."""

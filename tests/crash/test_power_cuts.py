@@ -29,6 +29,7 @@ from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.state_values import submit
 from nightherd.wiring.stores import open_journals, open_reader
+from soak import often
 from state.stores import contents, open_store, replayed
 
 STATE = ".nightherd"
@@ -40,8 +41,8 @@ REACHED = {
 """Where a job may stand once such a change was acknowledged and the doctor has been there."""
 NEXT = 5
 """Every fifth disk is also run on."""
-SHARE = 4
-"""Of the images that are only luckier variants of another, every fourth is looked at."""
+SHARE = often(8, soak=1)
+"""Of the images that are only luckier variants of another, every eighth is looked at; in a long run all."""
 PARTS = 3
 SUSPENDED = """\
 agents:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -45,7 +47,7 @@ def run(order: Any, say: Say) -> None:
             on_skip=lambda key, reason: say(f"skipped {key} {reason}"),
             on_trouble=lambda text: say(f"trouble {text}"),
         ),
-        tell=lambda text: say(f"told {text}"),
+        report=lambda text: say(f"told {text}"),
         agents=tuple(order.get("agents", ())),
         retention_after_s=order.get("retention_after_s", FIRST_S),
     )
@@ -55,6 +57,9 @@ def run(order: Any, say: Say) -> None:
         say(f"refused {error.exit_code} {error.message}")
     else:
         say("done")
+    if "loaded" in order:
+        names = [name for name in sys.modules if name != "__main__"]
+        Path(order["loaded"]).write_text(json.dumps(names))
 
 
 async def work(folder: Path, say: Say) -> None:
@@ -72,7 +77,7 @@ async def relay(folder: Path, say: Say) -> None:
         environ=os.environ,
         leaves_when_idle=False,
         reports=reports(say),
-        tell=lambda text: say(f"told {text}"),
+        report=lambda text: say(f"told {text}"),
     )
     await Relay(place, fleet).work()
 

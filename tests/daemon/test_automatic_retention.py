@@ -189,10 +189,10 @@ def test_what_is_due_depends_on_the_last_run(
 
 @pytest.mark.timeout(300)
 def test_a_started_fleet_runs_it_by_itself(
-    cli: Cli, tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tmp_path: Path, daemon_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pasture = Pasture(tmp_path, fork_server, FLEET)
+    pasture = Pasture(tmp_path, daemon_server, FLEET)
     assert cli("run", "mower", "--quiet").code == 0
     yard = Yard(tmp_path)
 

@@ -69,9 +69,9 @@ def finished(pasture: Pasture) -> int:
 
 
 @pytest.fixture
-def pasture(small_disk: Path, fork_server: ForkServer) -> Iterator[Pasture]:
-    yield Pasture(small_disk, fork_server, FLEET)
-    fork_server.begin(TARGET)  # none, and so whatever still runs on the disk ends
+def pasture(small_disk: Path, daemon_server: ForkServer) -> Iterator[Pasture]:
+    yield Pasture(small_disk, daemon_server, FLEET)
+    daemon_server.begin(TARGET)  # none, and so whatever still runs on the disk ends
 
 
 def said(trial: Trial, *words: str) -> bool:

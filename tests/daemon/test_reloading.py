@@ -12,7 +12,7 @@ import pytest
 
 from daemon.pasture import QUIET, TARGET, Pasture, wait_for
 from daemon.test_daemon_process import began, hand_in
-from nightherd.daemon.output import telling
+from nightherd.daemon.output import logging_notices
 from nightherd.daemon.record import SOCKET, find_daemon
 from nightherd.model.jobs.job import JobStatus
 from nightherd.model.secrets import find_secrets
@@ -158,9 +158,9 @@ def test_the_daemons_log_masks_what_it_learns_later(tmp_path: Path) -> None:
     heard: list[str] = []
     (tmp_path / "logs").mkdir()
 
-    with telling(tmp_path, find_secrets({"A_TOKEN": "first-one"}), heard.append) as log:
+    with logging_notices(tmp_path, find_secrets({"A_TOKEN": "first-one"}), heard.append) as log:
         log.know(find_secrets({"A_TOKEN": "second-one"}))
-        log.tell("first-one and second-one")
+        log.report("first-one and second-one")
 
     assert heard == ["[secret:A_TOKEN] and [secret:A_TOKEN]"]
     assert "-one" not in (tmp_path / "logs/nightherd.log").read_text()

@@ -222,7 +222,7 @@ def test_bar_counts_and_takes_names_as_they_are() -> None:
     screen = io.StringIO()
 
     with Bar(screen, 2, is_colored=False) as bar:
-        bar.tell("[bold]first[/bold]")
-        bar.tell("second")
+        bar.update("[bold]first[/bold]")
+        bar.update("second")
 
     assert "2/2" in screen.getvalue()

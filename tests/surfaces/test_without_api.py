@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.cli.daemon.stop import tell_started
+from nightherd.cli.daemon.stop import show_started
 from nightherd.cli.screen.render import Screen
 from nightherd.daemon.record import DaemonRecord, make_record, remove_record, write_record
 from nightherd.wiring.stores import system_clock
@@ -44,7 +44,7 @@ def test_a_detached_start_says_that_there_is_no_api(
 ) -> None:
     out, err = StringIO(), StringIO()
 
-    tell_started(Screen(out, err, {}), record)
+    show_started(Screen(out, err, {}), record)
 
     assert out.getvalue() == f"{record.pid}\n"
     assert f"the API is not served: {INSTALL}\n" in err.getvalue()

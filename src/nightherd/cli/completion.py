@@ -18,11 +18,11 @@ SHELLS = ("bash", "zsh", "fish")
 @click.pass_obj
 def completion(invocation: Invocation, shell: str) -> None:
     """Print a shell's completion script. Load it in the shell's start-up file."""
-    found = get_completion_class(shell)
-    assert found is not None  # noqa: S101 (click has all three)
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None  # noqa: S101 (click has all three)
     screen = invocation.screen
     # The class's own `source` also starts bash to ask for its version; the script is all we want.
-    script = ShellComplete.source(found(nightherd, {}, NAME, COMPLETION))
+    script = ShellComplete.source(completion_class(nightherd, {}, NAME, COMPLETION))
     if screen.is_json:
         screen.document("completion", {"shell": shell, "script": script}, system_clock().now())
         return

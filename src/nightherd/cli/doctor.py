@@ -69,8 +69,8 @@ def doctor(
     kept: Sequence[Path] = ()
     with _steps(screen) as on_step:
         if rebuild:
-            told = partial(on_step, "rebuilding: changes")
-            kept = rebuild_database(state, told, lost.append if salvage else None)
+            on_change = partial(on_step, "rebuilding: changes")
+            kept = rebuild_database(state, on_change, lost.append if salvage else None)
         is_deep = verify or acknowledge
         examined = anyio.run(_examine, state, fix or rebuild, is_deep, acknowledge, on_step)
         examined += _examine_acceptance(invocation, state)
@@ -153,7 +153,7 @@ async def _examine_night(invocation: Invocation, state: Path) -> list[Examined]:
 
 def _noted(examined: Examined, notes: NotedDamage, at: datetime) -> Examined:
     """Acknowledge the damage of journals: it is still reported, but no longer a problem."""
-    new = [one for one in examined.findings if one.level is Level.PROBLEM]
+    new = [finding for finding in examined.findings if finding.level is Level.PROBLEM]
     notes.add([(one.job_id, one.message) for one in new], at)
     return replace(examined, findings=list(examined.check.examine()))
 
@@ -185,7 +185,7 @@ def _steps(screen: Screen) -> Iterator[OnStep]:
     from nightherd.cli.screen.progress import Busy
 
     with Busy(screen.talk, is_colored=screen.err.is_colored) as busy:
-        yield busy.tell
+        yield busy.update
 
 
 def _show_no_state(screen: Screen, state: Path, night: list[Examined]) -> None:
@@ -204,17 +204,17 @@ def _show_report(
     if screen.is_json:
         screen.document("doctor", _document(state, examined, kept, lost), system_clock().now())
         return
-    told: set[str] = set()
+    shown: set[str] = set()
     for one in examined:
         fixed = sum(finding.is_fixed for finding in one.findings)
         note = f", {fixed} fixed" if fixed else ""
         screen.show(f"{MARKS[one.level]} {one.level.value} {one.check.title}{note}")
         left = [finding for finding in one.findings if not finding.is_fixed]
         for finding in left[:SHOWN]:
-            if finding.message in told:
+            if finding.message in shown:
                 screen.show("    as above")
                 continue
-            told.add(finding.message)
+            shown.add(finding.message)
             screen.show(f"    {neutralise(finding.message)}")
             remedy = _remedy(finding)
             if remedy is not None:

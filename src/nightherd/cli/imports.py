@@ -89,7 +89,7 @@ def _perform(ctx: click.Context, request: Import, *, total: int, is_dry: bool) -
     if screen.is_json:
         screen.document("import", report_document(report, is_dry=is_dry), system_clock().now())
     else:
-        tell_report(report, screen, is_dry=is_dry)
+        show_report(report, screen, is_dry=is_dry)
     ctx.exit(1 if report.is_useless else 0)
 
 
@@ -110,7 +110,7 @@ def progress(screen: Screen, total: int) -> Iterator[OnProgress]:
     from nightherd.cli.screen.progress import Bar
 
     with Bar(screen.talk, total, is_colored=screen.err.is_colored) as bar:
-        yield bar.tell
+        yield bar.update
 
 
 SHOWN = 20
@@ -139,7 +139,7 @@ def report_document(report: Report, *, is_dry: bool) -> dict[str, Any]:
     }
 
 
-def tell_report(report: Report, screen: Screen, *, is_dry: bool) -> None:
+def show_report(report: Report, screen: Screen, *, is_dry: bool) -> None:
     """What was imported as data, what was not as talk."""
     counts = [(kind, report.imported.get(kind, 0)) for kind in WORDS]
     parts = [f"{count:,} {WORDS[kind][count != 1]}" for kind, count in counts if count]

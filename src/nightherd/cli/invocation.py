@@ -15,7 +15,6 @@ import click
 from nightherd.cli.screen.render import Screen
 from nightherd.config.discovery import STATE_DIRECTORY, find_fleet_file
 from nightherd.errors import ConfigNotFoundError, InvalidValueError, NotFoundError
-from nightherd.model.units import parse_duration
 from nightherd.wiring.stores import open_job_list, open_reader
 
 if TYPE_CHECKING:
@@ -215,6 +214,8 @@ class Duration(click.ParamType[timedelta]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
         """The time, more than none."""
+        from nightherd.model.units import parse_duration
+
         if isinstance(value, timedelta):
             return value
         try:

@@ -141,7 +141,7 @@ def admissible(fleet: Fleet, known: Accepted, wanted: FleetGrants) -> FleetGrant
     """
     if known.grants.reload == AUTO:
         return wanted
-    if _is_exposed(fleet, known) and any(_is_writable(one) for one in _files(fleet)):
+    if _is_exposed(fleet, known) and any(_is_writable(file) for file in _files(fleet)):
         return known.grants
     return with_settings_of(known.grants, wanted)
 
@@ -150,7 +150,7 @@ def _is_exposed(fleet: Fleet, known: Accepted) -> bool:
     """Whether an agent can write the fleet's files, or could since a person accepted them."""
     home = str(Path(fleet.file).parent)
     return known.is_exposed or any(
-        _is_writable(one) and may_write(known.grants, home, one) for one in _files(fleet)
+        _is_writable(file) and may_write(known.grants, home, file) for file in _files(fleet)
     )
 
 

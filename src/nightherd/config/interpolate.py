@@ -68,23 +68,23 @@ class Interpolation:
     def scalar(self, node: ScalarNode, path: Path, *, template: bool) -> ScalarNode:
         """A text with its variables filled in."""
         filled = secret = unknown = False
-        told: set[str] = set()
+        reported: set[str] = set()
 
         def replace(match: re.Match[str]) -> str:
             nonlocal filled, secret, unknown
             if match["escape"]:
                 return "${"
             if match["input"] or match["name"] in RUN_TIME_NAMES:
-                if match[0] not in told and not self.findings.full:
-                    told.add(match[0])
+                if match[0] not in reported and not self.findings.full:
+                    reported.add(match[0])
                     self.check_place(node, match, path, template=template)
                 return match[0]
             value = self.environ.get(match["name"])
             trouble = trouble_with(match["name"], value, has_default=match["default"] is not None)
             if trouble is not None:
                 # Once for each text: a variable that is used a thousand times is still one mistake.
-                if match[0] not in told and not self.findings.full:
-                    told.add(match[0])
+                if match[0] not in reported and not self.findings.full:
+                    reported.add(match[0])
                     where = spot_of(node, match[0])
                     message, hint = trouble
                     self.findings.add(problem_at(where, message, path=".".join(path), hint=hint))
@@ -207,7 +207,7 @@ def quoted_value(lines: list[str], number: int, start: int) -> tuple[str, int] |
     last = number
     while last < len(lines) and quote not in lines[last][start + 1 if last == number else 0 :]:
         last += 1
-    # An escaped quote does not close: go on to the next line that has one, a few times at most.
+    # An escaped quote does not close: continue to the next line that has one, a few times at most.
     for end in range(last, min(last + 100, len(lines))):
         text = "\n".join(lines[number : end + 1])
         match = QUOTED[quote].match(text, start)

@@ -76,7 +76,9 @@ def clean(schema: Schema) -> None:
     schema.pop("discriminator", None)
     if "oneOf" in schema:
         branches = schema.pop("oneOf")
-        schema["anyOf"] = [one for one in branches if one.get("$ref") not in ONLY_FOR_MESSAGES]
+        schema["anyOf"] = [
+            branch for branch in branches if branch.get("$ref") not in ONLY_FOR_MESSAGES
+        ]
     for inner in parts(schema):
         clean(inner)
     for key in ("items", "additionalProperties"):

@@ -225,12 +225,12 @@ def locate(path: Path | str, cwd: Path) -> Path:
     start = cwd / path
     if not start.is_dir():
         return start
-    found = find_fleet_file(start)
-    if found is None:
+    fleet_file = find_fleet_file(start)
+    if fleet_file is None:
         raise ConfigNotFoundError(
             f"no {FLEET_FILE_NAMES[0]} in {start} or in any directory above it",
         )
-    return found
+    return fleet_file
 
 
 def check_settings(assembly: Assembly, findings: Findings) -> FleetSettings | None:

@@ -59,9 +59,9 @@ def unwritable(persistence: Persistence, project: Node | None) -> Iterator[Probl
     if where is None:
         return
     mistakes = dict.fromkeys(
-        one
+        fault
         for state in sample_states()
-        for one in faults(as_written(state, persistence), persistence)
+        for fault in faults(as_written(state, persistence), persistence)
     )
     if mistakes:
         message = f"a job's document that does not fit is not written: {'; '.join(mistakes)}"

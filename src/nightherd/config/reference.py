@@ -123,7 +123,7 @@ def not_yet(row: Waiting | None, runtimes: Sequence[RuntimeCapabilities]) -> str
     """What the row means for agents of these runtimes, behind a key's description."""
     if row is None:
         return ""
-    names = [f"`{one.name}`" for one in runtimes if not row.is_used_by(one)]
+    names = [f"`{runtime.name}`" for runtime in runtimes if not row.is_used_by(runtime)]
     if len(names) == len(runtimes):
         return " *Not active yet.*"
     return f" *Not active yet for runtime {', '.join(names)}.*"
@@ -143,7 +143,7 @@ def table_of(
 
 def reference(runtimes: Sequence[RuntimeCapabilities]) -> str:
     """The whole reference: the fleet file, entries that name other files, and agents of these runtimes."""
-    agent = with_runtimes(schema_of(Agent), [one.name for one in runtimes])
+    agent = with_runtimes(schema_of(Agent), [runtime.name for runtime in runtimes])
     parts = [
         ("### The fleet file", table_of(schema_of(FleetSettings), FLEET_KEYS)),
         ("### An entry of `agents` that names a file", table_of(schema_of(AgentReference), ())),
@@ -157,7 +157,7 @@ def reference(runtimes: Sequence[RuntimeCapabilities]) -> str:
 
 
 def updated(page: str, runtimes: Sequence[RuntimeCapabilities]) -> str:
-    """The text of the page with the reference between its marks written anew."""
+    """The text of the page with the reference between its marks rewritten."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{reference(runtimes)}\n{END}{after}"

@@ -30,7 +30,7 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 class Loading(msgspec.Struct, frozen=True, kw_only=True):
-    """What loading came to: a fleet, or what is wrong. `stamp` is what the files looked like before."""
+    """The result of loading: a fleet, or what is wrong. `stamp` is what the files looked like before."""
 
     fleet: Fleet | None
     problems: list[dict[str, Any]]
@@ -75,7 +75,7 @@ class FleetFiles:
         return not self._agents
 
     def load(self, before: Loading) -> Loading:
-        """Read everything anew, after `before`; what is wrong is said, never raised."""
+        """Read everything again, after `before`; what is wrong is said, never raised."""
         stamp = stamp_of(before.files)
         try:
             checked = self._checked()
@@ -97,7 +97,7 @@ class FleetFiles:
         """The same at the start, where what is wrong ends it: `ConfigError`, with every problem located."""
         checked = self._checked()
         if checked.loaded is None:
-            errors = [one for one in checked.problems if one.severity is Severity.ERROR]
+            errors = [problem for problem in checked.problems if problem.severity is Severity.ERROR]
             raise ConfigInvalidError(errors)
         return self._loading(checked, ())
 
@@ -107,7 +107,9 @@ class FleetFiles:
         # A person may accept what waits in another command.
         record = str(self._state_dir / RECORD)
         files += (*checked.settings_files, record)
-        errors = [one for one in checked.problems if one.severity is not Severity.NOTICE]
+        errors = [
+            problem for problem in checked.problems if problem.severity is not Severity.NOTICE
+        ]
         admission = self._admitted(checked)
         # What was seen before reading counts: a file written meanwhile is read once more.
         seen = {
@@ -115,7 +117,7 @@ class FleetFiles:
         }  # which was perhaps written just now
         return Loading(
             fleet=None if admission is None else self._chosen(admission.fleet, checked),
-            problems=[problem_data(one, cwd=cwd) for one in errors],
+            problems=[problem_data(error, cwd=cwd) for error in errors],
             files=files,
             stamp=tuple(seen.get(one[0], one) for one in stamp_of(files)),
             pending=() if admission is None else tuple(one.text for one in admission.pending),
@@ -183,7 +185,7 @@ class Watch:
         self._hangup.set()
 
     async def next(self) -> Loading:
-        """Wait for a change; what loading came to then."""
+        """Wait for a change; the result of loading then."""
         try:
             # Files may be slow to look at, and the event loop need not wake up for what has not changed.
             await to_thread.run_sync(

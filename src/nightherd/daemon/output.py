@@ -14,22 +14,22 @@ from nightherd.model.secrets import Secrets
 from nightherd.ports import Clock, OperatorLog
 from nightherd.wiring.stores import open_log, system_clock
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class DaemonLog:
     """Prints notices and writes them to the log."""
 
-    def __init__(self, log: OperatorLog, clock: Clock, secrets: Secrets, tell: Tell) -> None:
+    def __init__(self, log: OperatorLog, clock: Clock, secrets: Secrets, report: Report) -> None:
         self._log = log
         self._clock = clock
         self._secrets = secrets
-        self._tell = tell
+        self._report = report
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Say it."""
         self._log.write(LogLine(at=self._clock.now(), event="daemon.said", message=text))
-        self._tell(self._secrets.mask(text))
+        self._report(self._secrets.mask(text))
 
     def know(self, secrets: Secrets) -> None:
         """Mask these as well from now on."""
@@ -38,12 +38,12 @@ class DaemonLog:
 
 
 @contextmanager
-def telling(state_dir: Path, secrets: Secrets, tell: Tell) -> Iterator[DaemonLog]:
+def logging_notices(state_dir: Path, secrets: Secrets, report: Report) -> Iterator[DaemonLog]:
     """`tell`, with every notice written to the log, and when the daemon started and stopped."""
     log, clock = open_log(state_dir, secrets), system_clock()
     log.write(LogLine(at=clock.now(), event="daemon.started"))
     try:
-        yield DaemonLog(log, clock, secrets, tell)
+        yield DaemonLog(log, clock, secrets, report)
     finally:
         log.write(LogLine(at=clock.now(), event="daemon.ended"))
         log.close()
@@ -57,7 +57,7 @@ ROTATED_SUFFIX = ".1"
 def trim_output(path: Path, *, limit: int = LIMIT) -> bool:
     """Put what this process has said so far aside when it is too much; whether it was.
 
-    Only for a file that is really its output. The process goes on writing at its end, which is then its
+    Only for a file that is really its output. The process continues writing at its end, which is then its
     beginning: the file was opened for appending.
     """
     try:

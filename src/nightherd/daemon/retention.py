@@ -53,14 +53,14 @@ class AutomaticRetention:
         self,
         state_dir: Path,
         clock: Clock,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         is_stopped: Callable[[], bool],
         *,
         first_s: float = FIRST_S,
     ) -> None:
         self._state_dir = state_dir
         self._clock = clock
-        self._tell = tell
+        self._report = report
         self._is_stopped = is_stopped
         self._first_s = first_s
         self._problem = ""
@@ -72,8 +72,8 @@ class AutomaticRetention:
             try:
                 await self.check()
                 self._problem = ""
-            except Exception as error:  # noqa: BLE001 (an edge: the fleet goes on without it)
-                self._tell_problem(message_of(unwrapped(error)))
+            except Exception as error:  # noqa: BLE001 (an edge: the fleet continues without it)
+                self._report_problem(message_of(unwrapped(error)))
             await anyio.sleep(LOOK_S)
 
     async def check(self) -> None:
@@ -83,7 +83,7 @@ class AutomaticRetention:
         if run is None:
             return
         if run.is_announcement or run.jobs or run.failures:
-            self._tell(run_text(run))
+            self._report(run_text(run))
         write_run(self._state_dir, run)
 
     async def _run(self) -> RetentionRun | None:
@@ -117,9 +117,9 @@ class AutomaticRetention:
             failures=len(applied.failures),
         )
 
-    def _tell_problem(self, problem: str) -> None:
+    def _report_problem(self, problem: str) -> None:
         if problem != self._problem:
-            self._tell(f"retention: could not run: {problem}; trying again until it works")
+            self._report(f"retention: could not run: {problem}; trying again until it works")
         self._problem = problem
 
 

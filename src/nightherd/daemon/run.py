@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from nightherd import __version__
 from nightherd.daemon.control import admission_lines, problem_line
 from nightherd.daemon.fleet_files import Loading, Watch
-from nightherd.daemon.output import OUTPUT, DaemonLog, telling, trim_output
+from nightherd.daemon.output import OUTPUT, DaemonLog, logging_notices, trim_output
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
 from nightherd.daemon.retention import AutomaticRetention
 from nightherd.daemon.systemd import Notifier
@@ -46,11 +46,11 @@ async def run_daemon(post: DaemonOptions) -> None:
     init_state_directory(post.state_dir)
     with (
         owning(post.state_dir),
-        telling(
-            post.state_dir, known_secrets(loading.fleet, post.environ, post.state_dir), post.tell
+        logging_notices(
+            post.state_dir, known_secrets(loading.fleet, post.environ, post.state_dir), post.report
         ) as log,
     ):
-        post = replace(post, tell=log.tell)
+        post = replace(post, report=log.report)
         _check_mirror(post)
         await Daemon(post, loading, loading.fleet, log).run()
 
@@ -84,7 +84,7 @@ class Daemon:
         self._retention = AutomaticRetention(
             post.state_dir,
             self._clock,
-            log.tell,
+            log.report,
             lambda: self._is_stopping,
             first_s=post.retention_after_s,
         )
@@ -95,7 +95,7 @@ class Daemon:
         Once a worker has begun, only a stop ends this: a fault such as a full disk may pass.
         """
         for line in self._first_lines:
-            self._log.tell(line)
+            self._log.report(line)
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._obey_signals)
             tasks.start_soon(self._watch_files)
@@ -121,7 +121,7 @@ class Daemon:
         if self._is_stopping or service.is_retired:
             return
         if service.failure is None:
-            self._log.tell(
+            self._log.report(
                 f"{service.worker} did not renew its lease in time; starting a new worker"
             )
         else:
@@ -153,20 +153,20 @@ class Daemon:
 
     def _note_begun(self, service: WorkerService, ports: list[int] | None) -> None:
         if self._backoff.is_failing:
-            self._log.tell(f"{service.worker} is running again")
+            self._log.report(f"{service.worker} is running again")
         self._backoff.reset()
         self._proven = service.fleet
         self._services.append(service)
         self._note(socket=SOCKET if ports is not None else None, ports=ports or [])
         if ports:
-            self._log.tell(f"listening on port {', '.join(str(port) for port in ports)}")
+            self._log.report(f"listening on port {', '.join(str(port) for port in ports)}")
 
     async def _pause(self, what: str, error: Exception) -> None:
         """Say what failed, once in a row, and wait before the next try; a signal to stop ends the wait."""
         message = message_of(unwrapped(error))
         pause_s, is_new = self._backoff.fail(message)
         if is_new:
-            self._log.tell(f"{what}: {message}; trying again until it works")
+            self._log.report(f"{what}: {message}; trying again until it works")
         with anyio.move_on_after(pause_s):
             await self._stopping.wait()
 
@@ -184,7 +184,7 @@ class Daemon:
                 self._is_stopping = True
                 self._stopping.set()
                 how = "finishing running jobs; press again to cancel them"
-                self._log.tell("cancelling what runs" if self._is_cancelling else how)
+                self._log.report("cancelling what runs" if self._is_cancelling else how)
                 self._stop_work()
 
     def _stop_work(self) -> None:
@@ -198,7 +198,7 @@ class Daemon:
         while True:
             try:
                 await self._take_in(await self._watch.next())
-            except Exception as error:  # noqa: BLE001 (an edge: the fleet that runs goes on)
+            except Exception as error:  # noqa: BLE001 (an edge: the fleet that runs continues)
                 self._refuse([self._problem(error)])
                 await anyio.sleep(RETRY_S)
 
@@ -226,10 +226,10 @@ class Daemon:
         agents = counted(len(loading.fleet.agents), "agent")
         self._notifier.status(agents)
         for problem in loading.problems:
-            self._log.tell(problem_line(problem))
-        self._log.tell(f"reloaded: {agents}")
+            self._log.report(problem_line(problem))
+        self._log.report(f"reloaded: {agents}")
         for line in admission_lines(loading):
-            self._log.tell(line)
+            self._log.report(line)
 
     async def _bring_up_to_date(self, service: WorkerService) -> None:
         """It works for the fleet as it is now; or makes room for one that can."""
@@ -241,15 +241,15 @@ class Daemon:
         if is_possible:
             self._proven = fleet
         else:
-            self._log.tell(f"{service.worker} finishes its running jobs; another worker starts")
+            self._log.report(f"{service.worker} finishes its running jobs; another worker starts")
             service.retire()
 
     def _refuse(self, problems: list[dict[str, Any]]) -> None:
-        """A newer configuration is not used: it is said why, here and in `status`."""
+        """A newer configuration is not used: it is reported why, here and in `status`."""
         self._note(problems=problems, failed_at=self._clock.now())
         for problem in problems:
-            self._log.tell(problem_line(problem))
-        self._log.tell("the configuration is unchanged")
+            self._log.report(problem_line(problem))
+        self._log.report("the configuration is unchanged")
 
     def _problem(self, error: BaseException) -> dict[str, Any]:
         file, message = self._post.files.file.name, message_of(error)
@@ -267,14 +267,14 @@ class Daemon:
         try:
             write_record(self._post.state_dir, self._record)
         except (NightherdError, OSError) as error:
-            self._log.tell(message_of(error))
+            self._log.report(message_of(error))
 
 
 def _check_mirror(post: DaemonOptions) -> None:
-    """A `state.yaml` that cannot be read is kept aside before it is written anew."""
+    """A `state.yaml` that cannot be read is kept aside before it is rewritten."""
     path = post.state_dir / "state.yaml"
     try:
         read_fleet_state(path)
     except StateFileError as error:
         aside = keep_aside(path, system_clock().now())
-        post.tell(f"{error.message}; it is kept as {aside.name}")
+        post.report(f"{error.message}; it is kept as {aside.name}")

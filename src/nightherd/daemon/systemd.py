@@ -138,7 +138,7 @@ def unit_text(service: Service) -> str:
         "start",
     ]
     return TEMPLATE.format(
-        command=" ".join(_quoted(one) for one in arguments),
+        command=" ".join(_quoted(argument) for argument in arguments),
         environment=_environment(service.path),
         directory=_plain(service.fleet_file.parent),
         stop_s=service.stop_s,

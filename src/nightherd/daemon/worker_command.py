@@ -35,7 +35,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     leaves_when_idle: bool
     reports: WorkerReports
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
 
 
 class _AtWork(msgspec.Struct, kw_only=True):
@@ -45,7 +45,7 @@ class _AtWork(msgspec.Struct, kw_only=True):
     context: WorkerContext
     groundwork: tuple[Any, ...]
     left: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    """It takes no more jobs; what it runs may still go on."""
+    """It takes no more jobs; what it runs may still continue."""
     is_relieved: bool = False
     failure: Exception | None = None
     """Why it had to stop, if it had to."""
@@ -101,7 +101,7 @@ class Relay:
         message = message_of(unwrapped(error))
         pause_s, is_new = self._backoff.fail(message)
         if is_new:
-            self._place.tell(f"{message}; trying again until it works")
+            self._place.report(f"{message}; trying again until it works")
         with anyio.move_on_after(pause_s):
             await self._drained.wait()
 
@@ -115,7 +115,9 @@ class Relay:
         await to_thread.run_sync(last.context.declare, fleet.standing)
         if groundwork == last.groundwork or self.is_draining or last is not self._last:
             return
-        self._place.tell(f"{last.context.worker} finishes its running jobs; another worker starts")
+        self._place.report(
+            f"{last.context.worker} finishes its running jobs; another worker starts"
+        )
         self._last, last.is_relieved = None, True
         last.loop.drain()
         last.left.set()
@@ -155,7 +157,7 @@ class Relay:
             self._last = at_work
             if self.is_draining:
                 loop.cancel() if self._is_cancelling else loop.drain()
-            place.tell(f"{context.worker} is running for {counted(len(fleet.agents), 'agent')}")
+            place.report(f"{context.worker} is running for {counted(len(fleet.agents), 'agent')}")
             task_status.started(at_work)
             try:
                 await self._see_to_its_end(at_work)

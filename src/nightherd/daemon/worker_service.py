@@ -46,18 +46,18 @@ async def serve_api(
     fleet: Callable[[], Fleet],
     bench: Callable[[], WorkerContext],
     environ: Mapping[str, str],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     wake: Callable[[], None],
     *,
     task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; once started, it passes on the ports it listens on, or None without an API."""
     from nightherd.web.api_context import open_api_context
-    from nightherd.web.hooks import tell_without_secret
+    from nightherd.web.hooks import warn_without_secret
     from nightherd.web.server import make_app, ports_of, serve
 
     if any(find_spec(name) is None for name in NEEDED):
-        tell(f"the API is not served: {SERVING}")
+        report(f"the API is not served: {SERVING}")
         task_status.started(None)
         return
 
@@ -65,10 +65,10 @@ async def serve_api(
         record = find_daemon(state_dir)
         return None if record is None else daemon_row(record, now)
 
-    async with open_api_context(state_dir, fleet, bench, environ, tell, describe, wake) as site:
+    async with open_api_context(state_dir, fleet, bench, environ, report, describe, wake) as site:
         ports = ports_of(fleet(), site, state_dir, bench().random_text)
         app = make_app(site)
-        tell_without_secret(site)
+        warn_without_secret(site)
         await serve(app, site, state_dir / SOCKET, ports, task_status=task_status)
 
 
@@ -80,7 +80,7 @@ class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     worker: WorkerReports
     schedules: SchedulingReports
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     agents: tuple[str, ...] = ()
     retention_after_s: float = FIRST_S
     """How long after the start it is first looked at whether retention is due."""
@@ -118,7 +118,7 @@ class WorkerService:
         self._doors = anyio.CancelScope()
         self.groundwork = groundwork(fleet, post)
         self.left = anyio.Event()
-        """It fires no more slots and serves no more; what it runs may still go on."""
+        """It fires no more slots and serves no more; what it runs may still continue."""
         self.is_retired = False
         self.is_over = False
         """Nothing of it runs any more."""
@@ -234,7 +234,7 @@ class WorkerService:
             lambda: self._fleet,
             self._bench,
             post.environ,
-            post.tell,
+            post.report,
             self._wake,
             task_status=task_status,
         )

@@ -35,7 +35,7 @@ Outcome = Answer | Exception
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What carrying out one change came to: the answer, and the images of the rows it wrote, as JSON."""
+    """The result of one change: the answer, and the images of the rows it wrote, as JSON."""
 
     answer: Answer
     rows: str | None

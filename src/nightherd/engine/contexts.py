@@ -122,7 +122,7 @@ class Stores(msgspec.Struct, frozen=True, kw_only=True):
     threads: ThreadFiles | None = None
     """Where jobs are written as one document each; None for nowhere."""
     log: OperatorLog = msgspec.field(default_factory=NoLog)
-    """Where operators read what happened to whom."""
+    """Where operators read what happened to which agent and job."""
     version: str = ""
     """The version of nightherd that writes."""
 
@@ -183,7 +183,7 @@ class WorkerContext(FleetContext, frozen=True, kw_only=True):
     """Registers this process as a new worker with a lease of its own, after its lease was lost."""
 
     async def runtime(self, name: RuntimeName) -> Runtime:
-        """The runtime called `name`. In a thread where it has to be imported first: heartbeats must go on."""
+        """The runtime called `name`. In a thread where it has to be imported first: heartbeats must continue."""
         if self.is_loaded(name):
             return self.runtimes(name)
         return await to_thread.run_sync(self.runtimes, name)

@@ -183,13 +183,17 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
                 success=False,
                 error=f"{MOST_GENERATIONS} jobs descend from one another by hooks already",
             )
-        told = None if agent.default_prompt is not None else _told(job, event, occasion.payload)
+        prompt = (
+            None
+            if agent.default_prompt is not None
+            else _prompt_about(job, event, occasion.payload)
+        )
         which = event.value if known is None else known.ran.event
         if event is HookEvent.SUSPENDED:
             which = f"{event}-{job.epoch if known is None else known.epoch}"
         request = Submit(
             agent=agent.name,
-            prompt=told,
+            prompt=prompt,
             inputs={
                 "event": event.value,
                 "job": job.id,
@@ -305,7 +309,7 @@ def _generation(job: Job, context: Stores) -> int:
     return count
 
 
-def _told(job: Job, event: HookEvent, payload: Mapping[str, Any]) -> str:
+def _prompt_about(job: Job, event: HookEvent, payload: Mapping[str, Any]) -> str:
     """The prompt of an agent that has none of its own."""
     result = payload["result"]
     said = result["error"] or result["output"] or ""

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-import secrets
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -62,7 +61,7 @@ def temp_path_for(path: Path) -> Path:
 def temp_name_for(path: str) -> str:
     """The same for a path as text."""
     folder, slash, name = path.rpartition("/")
-    return f"{folder}{slash}.{name}.tmp.{secrets.token_hex(8)}"
+    return f"{folder}{slash}.{name}.tmp.{os.urandom(8).hex()}"
 
 
 RETRIES = 3

@@ -1,4 +1,4 @@
-"""Opening what should be a file: a pipe, a directory or a device in its place is said, and never waited for."""
+"""Opening what should be a file: a pipe, a directory or a device in its place is reported, and never waited for."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Composer(msgspec.Struct):
     reached: int = 0
 
     def spot(self, event: events.Event) -> Spot:
-        """Where the event begins; what goes on in the next line is marked to the end of its first."""
+        """Where the event begins; what continues in the next line is marked to the end of its first."""
         start, end = event.start_mark, event.end_mark
         if start is None or end is None:
             return Spot(self.source, 1, 1)

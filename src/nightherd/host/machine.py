@@ -165,7 +165,7 @@ def _holder(link: str) -> int | None:
             descriptors = list((process / "fd").iterdir())
         except OSError:
             continue
-        if any(_target(one) == link for one in descriptors):
+        if any(_target(descriptor) == link for descriptor in descriptors):
             return int(process.name)
     return None
 

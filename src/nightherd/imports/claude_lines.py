@@ -1,4 +1,4 @@
-"""The lines of Claude Code's transcripts, and what a whole transcript comes to.
+"""The lines of Claude Code's transcripts, and the totals of a whole transcript.
 
 The format is Claude Code's own and changes with it, so only what is needed is looked at, and a field of
 another type than expected is as good as absent. A line that is no JSON object is a bad line.

@@ -76,7 +76,7 @@ def said_since(
     what an answer is estimated to have cost.
     """
     entries = [entry for line in lines if (entry := _entry(line)) is not None]
-    return list(_events(_told(entries, known), price))
+    return list(_events(_conversation(entries, known), price))
 
 
 def last_said(lines: Sequence[bytes]) -> str | None:
@@ -99,7 +99,7 @@ def _entry(line: bytes) -> Entry | None:
         return None  # an unfinished line, or one of another kind: nothing that was said
 
 
-def _told(entries: Sequence[Entry], known: Collection[str]) -> list[Entry]:
+def _conversation(entries: Sequence[Entry], known: Collection[str]) -> list[Entry]:
     """The lines in which something was said, from after the last known one to the end, in their order."""
     places = {entry.uuid: place for place, entry in enumerate(entries) if entry.uuid is not None}
     ends = (place for place in reversed(range(len(entries))) if _is_on_the_way(entries[place]))
@@ -115,7 +115,7 @@ def _told(entries: Sequence[Entry], known: Collection[str]) -> list[Entry]:
 
 
 def _before(place: int, entries: Sequence[Entry], places: dict[str, int]) -> int | None:
-    """The line that a line goes on from; the one above it where that is not said, or is not there."""
+    """The line that a line continues from; the one above it where that is not said, or is not there."""
     entry = entries[place]
     above = place - 1 if place else None
     if entry.parent_uuid is msgspec.UNSET:
@@ -154,7 +154,7 @@ def _blocks(entry: Entry) -> list[dict[str, Any]]:
 
 
 def _is_on_the_way(entry: Entry) -> bool:
-    """Whether the conversation goes on from it: what was said, and what Claude put in itself, as that it failed."""
+    """Whether the conversation continues from it: what was said, and what Claude put in itself, as that it failed."""
     is_own = not (entry.is_sidechain or entry.is_meta or entry.is_compact_summary)
     return is_own and entry.type in ("user", "assistant") and entry.message is not None
 
@@ -169,7 +169,7 @@ def _events(entries: Iterable[Entry], price: Price) -> Iterator[Event]:
     for name, group in groupby(entries, key=_message_of):
         lines = list(group)
         if lines[0].type == "assistant":
-            # The same answer goes on after a result that came before its last call.
+            # The same answer continues after a result that came before its last call.
             turn += name != last
             last = name
             yield from _answer(lines, turn, price)

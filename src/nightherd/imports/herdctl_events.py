@@ -77,7 +77,7 @@ def read_events(path: Path, on_unreadable: OnUnreadable) -> Iterator[Event]:
 
 
 class Translator:
-    """Translates the lines of one file. Holds back one event, whose message the next may go on with."""
+    """Translates the lines of one file. Holds back one event, whose message the next may continue."""
 
     def __init__(self, path: Path, on_unreadable: OnUnreadable) -> None:
         self._path = path

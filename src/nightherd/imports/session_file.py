@@ -121,7 +121,7 @@ def _session_file(data: Data, source: str) -> SessionFile:
     return SessionFile(
         source=source,
         session=_session(data.session),
-        ancestors=[_session(one) for one in data.ancestors],
+        ancestors=[_session(ancestor) for ancestor in data.ancestors],
         events=events,
     )
 

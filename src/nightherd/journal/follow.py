@@ -38,7 +38,7 @@ class Follower:
         self._seen = 0
         self._is_lost = True
         self.after = after
-        """The last event handed out; a follower begun there goes on where this one stands."""
+        """The last event handed out; a follower begun there continues where this one stands."""
 
     def poll(self) -> list[Event]:
         """The next events there are, at most a block of them; empty when there is nothing new by now."""

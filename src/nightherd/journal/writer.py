@@ -79,7 +79,7 @@ class JournalFile:
     def append(self, event: Event) -> Event:
         """Stamp `event`, write its line, return it as readers will see it."""
         if self._has_fragment:
-            self._mend()
+            self._repair_end()
         line = plain_line(self._stamp(event))
         if line is None:
             written = self._place(event)
@@ -136,9 +136,9 @@ class JournalFile:
         if fence.epoch > self._epoch:
             raise self._lost(fence.epoch)
         if self._end < size:
-            self._mend()
+            self._repair_end()
 
-    def _mend(self) -> None:
+    def _repair_end(self) -> None:
         """Settle an unfinished line at the end: complete it if only its newline is missing, else cut it.
 
         The bytes are cut by blanking them, and only once a line of ours stands behind them. Shortening the
@@ -269,7 +269,7 @@ class JournalFile:
 def _can_wait(event: Event) -> bool:
     """Whether nothing is continued from the line, which goes to the disk with the next one.
 
-    One says where a job could go on from, the other that a model is about to be asked.
+    One says where a job could continue from, the other that a model is about to be asked.
     """
     if isinstance(event, AssistantEvent):
         return event.partial is True and event.content is None

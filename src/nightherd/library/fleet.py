@@ -1,4 +1,4 @@
-"""OpenFleet: a fleet at hand: submit and execute jobs, resume and fork sessions, ask what there is."""
+"""OpenFleet: a fleet at hand: submit and execute jobs, resume and fork sessions, ask what there is; RunnerResult: how a job came out."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from nightherd.engine.operations.fork import AtLastTurn, AtMessage
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import Cancel as CancelRequest
 from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Resume, Submit
-from nightherd.engine.operations.wait import wait_for_job
-from nightherd.errors import ConfigNotFoundError, RefusedError, UsageError
-from nightherd.library.result import RunnerResult, result_of
-from nightherd.model.agents.agent import Agent
+from nightherd.engine.operations.wait import run_and_wait
+from nightherd.errors import ConfigNotFoundError, RefusedError, RunnerError, UsageError
 from nightherd.model.agents.mcp import InjectedMcpServerDef
-from nightherd.model.jobs.job import ExitReason, Job, JobQuery, TriggerType
+from nightherd.model.ids import JobId, SessionId
+from nightherd.model.jobs.failure import RunnerErrorDetails, details_of, error_of
+from nightherd.model.jobs.job import ExitReason, Job, JobQuery, JobStatus, TriggerType
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.jobs.options import JobOptions
-from nightherd.model.journal.event import Event
+from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, payload_of
+from nightherd.model.journal.system import Denied, HookRan, Warned
 from nightherd.model.sessions.session import Session, SessionQuery
+from nightherd.ports import Journals, StateReader
 from nightherd.views.conversation import find_session_id
+from nightherd.views.job_document import troubles_of
 from nightherd.views.jobs import find_job_id, get_job, observe_job, observe_jobs
 from nightherd.views.sessions import get_session
 from nightherd.wiring.fleets import load_fleet
@@ -36,6 +39,66 @@ from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import open_worker, rescuer
 from nightherd.wiring.runtimes import check_runtime
 from nightherd.wiring.stores import system_clock
+
+LOOK_BACK = 64
+"""Events at the end of a record among which its error is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerResult:
+    """How it came out. A job that is suspended is no success, and has no error either."""
+
+    success: bool
+    job_id: JobId
+    job: ObservedJob
+    session_id: SessionId | None = None
+    runtime_session_id: str | None = None
+    session_note: str | None = None
+    """Why it did not continue in the session it would have had; None when it did, or there was none."""
+    summary: str | None = None
+    error: RunnerError | None = None
+    """What a caller may raise."""
+    error_details: RunnerErrorDetails | None = None
+    duration_seconds: float | None = None
+    denials: tuple[Denied, ...] = ()
+    """Every call that was not allowed, in order."""
+    failed_hooks: tuple[HookRan, ...] = ()
+    """Every hook that failed, in order."""
+
+
+def result_of(job: ObservedJob, reader: StateReader, journals: Journals) -> RunnerResult:
+    """The result of a job as it stands."""
+    texts = reader.find_texts(job.id)
+    took = job.worked if job.finished_at is not None else None
+    last = journals.last(job.id, LOOK_BACK) if job.error is not None else ()
+    troubles = troubles_of(job, journals)
+    return RunnerResult(
+        success=job.status is JobStatus.COMPLETED,
+        job_id=job.id,
+        job=job,
+        session_id=job.session_id,
+        runtime_session_id=job.runtime_session_id,
+        session_note=texts.session_note if texts is not None else None,
+        summary=(texts.summary if texts is not None else None) or job.summary,
+        error=error_of(job, _unread(last)),
+        error_details=details_of(job, _stack(last)),
+        duration_seconds=None if took is None else took.total_seconds(),
+        denials=troubles.denials,
+        failed_hooks=troubles.failed_hooks,
+    )
+
+
+def _stack(last: Sequence[Event]) -> str | None:
+    """Where in a program of ours it went wrong, if it did."""
+    stacks = [event.stack for event in last if isinstance(event, ErrorEvent) and event.stack]
+    return stacks[-1] if stacks else None
+
+
+def _unread(last: Sequence[Event]) -> object:
+    """Return the last output that could not be parsed, in bounded length."""
+    payloads = [payload_of(event) for event in last if isinstance(event, SystemEvent)]
+    raws = [payload.raw for payload in payloads if isinstance(payload, Warned) and payload.raw]
+    return raws[-1] if raws else None
 
 
 class Cancel:
@@ -62,7 +125,7 @@ class Order:
     prompt: str | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
     resume: str | None = None
-    """A session, ours or the runtime's, by a unique prefix: the work goes on in it."""
+    """A session, ours or the runtime's, by a unique prefix: the work continues in it."""
     fork: str | None = None
     """A session that the work begins with a branch of."""
     at_message: int | None = None
@@ -92,7 +155,10 @@ class OpenFleet:
 
     async def submit(self, order: Order) -> Job:
         """Record the job and return once nothing can lose it; some worker runs it."""
-        request = Submit(
+        return (await perform(self._request(order), self._context, rescue=self._rescue)).job
+
+    def _request(self, order: Order) -> Submit:
+        return Submit(
             agent=order.agent,
             prompt=order.prompt,
             inputs=dict(order.inputs),
@@ -104,7 +170,6 @@ class OpenFleet:
             refuses_held=order.if_held == "refuse",
             dedupe_key=order.dedupe_key,
         )
-        return (await perform(request, self._context, rescue=self._rescue)).job
 
     def _session(self, order: Order) -> OwnSession | InSession | ForkOf:
         """The session that the order names."""
@@ -137,13 +202,12 @@ class OpenFleet:
         `on_job_created` is called once the job is durable and before it runs, `on_message` with each event
         after it is on record.
         """
-        agent = agents_of(self._context).get(order.agent)
-        check_runtime(agent.runtime.name)
-        if injected_servers and not agent.runtime.takes_servers:
-            raise RefusedError(f"runtime {agent.runtime.name!r} takes no injected servers")
-        job = await self.submit(order)
-        on_job_created(job)
-        return await self._see_to(job, agent, injected_servers, on_message, cancel or Cancel())
+        runtime = agents_of(self._context).get(order.agent).runtime
+        if injected_servers and not runtime.takes_servers:
+            raise RefusedError(f"runtime {runtime.name!r} takes no injected servers")
+        return await self._run(
+            self._request(order), on_message, cancel, on_job_created, injected_servers
+        )
 
     async def resume(
         self,
@@ -154,12 +218,8 @@ class OpenFleet:
         cancel: Cancel | None = None,
     ) -> RunnerResult:
         """Go on with a job: the same one when it was suspended, a new one in its session when it had ended."""
-        context = self._context
-        request = Resume(job_id=find_job_id(context.reader, job), prompt=prompt)
-        agent = agents_of(context).find(request, context.reader)
-        check_runtime(agent.runtime.name)
-        resumed = await perform(request, context, rescue=self._rescue)
-        return await self._see_to(resumed, agent, (), on_message, cancel or Cancel())
+        request = Resume(job_id=find_job_id(self._context.reader, job), prompt=prompt)
+        return await self._run(request, on_message, cancel)
 
     async def cancel(self, job: str) -> Job:
         """End a job, wherever it runs; `RefusedError` when it has ended."""
@@ -185,23 +245,24 @@ class OpenFleet:
         """Sessions, newest first."""
         return self._context.reader.list_sessions(query or SessionQuery())
 
-    async def _see_to(
+    async def _run(
         self,
-        job: Job,
-        agent: Agent,
-        injected_servers: Sequence[InjectedMcpServerDef],
+        request: Submit | Resume,
         on_message: Callable[[Event], None],
-        cancel: Cancel,
+        cancel: Cancel | None,
+        on_job: Callable[[Job], None] = lambda job: None,
+        injected: Sequence[InjectedMcpServerDef] = (),
     ) -> RunnerResult:
-        ended = await wait_for_job(
-            job.id,
-            agent,
+        agent = agents_of(self._context).find(request, self._context.reader)
+        check_runtime(agent.runtime.name)
+        ended = await run_and_wait(
+            request,
             self._context,
-            on_event=on_message,
-            on_wait=lambda reason: None,
-            stopper=cancel.stopper,
             rescue=self._rescue,
-            injected=injected_servers,
+            stopper=(cancel or Cancel()).stopper,
+            on_job=on_job,
+            on_event=on_message,
+            injected=injected,
         )
         return result_of(self._observed(ended), self._context.reader, self._context.journals)
 

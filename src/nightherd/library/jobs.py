@@ -18,8 +18,7 @@ from nightherd.engine.operations.requests import UpdateJob
 from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import InvalidValueError
 from nightherd.files.paths import directory_identity
-from nightherd.library.fleet import Order, open_fleet
-from nightherd.library.result import RunnerResult
+from nightherd.library.fleet import Order, RunnerResult, open_fleet
 from nightherd.library.state import open_changes, reading
 from nightherd.model.checkpoints.state_document import check_state, migrated
 from nightherd.model.ids import JobId

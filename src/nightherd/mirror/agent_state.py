@@ -22,7 +22,7 @@ class StateText:
         self._pieces: dict[str, str] = {}
 
     def refresh(self, memory: Memory, agents: Iterable[str]) -> None:
-        """Render the pieces of `agents` anew, and of those that have none yet."""
+        """Render the pieces of `agents` again, and of those that have none yet."""
         shown = {*memory.declared, *memory.agents}
         for name in set(agents) | (shown - self._pieces.keys()):
             if name in shown:

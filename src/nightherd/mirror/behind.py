@@ -17,14 +17,14 @@ HEAD_BYTES = 64
 def mirrored_change(root: Path) -> int | None:
     """Return the change that the files show; None where none are kept, 0 where all have to be looked at again."""
     try:
-        found = POSITION.match(_head(root / MEMORY))
+        matched = POSITION.match(_head(root / MEMORY))
     except FileNotFoundError:
         return 0 if (root / STATE).exists() else None
     except OSError:
         return None
-    if found is None or int(found[1]) != VERSION:
+    if matched is None or int(matched[1]) != VERSION:
         return 0
-    return int(found[2] or 0)
+    return int(matched[2] or 0)
 
 
 def is_followed(root: Path) -> bool:

@@ -38,9 +38,9 @@ def mirror_checks(
         yield from examine_state(root)
         yield from examine_position(root, recorded)
 
-    async def mend_quickly(findings: Sequence[Finding]) -> None:
+    async def repair_quickly(findings: Sequence[Finding]) -> None:
         if any(finding.path == str(MirrorLayout(root).state) for finding in findings):
-            await mend(findings)
+            await repair(findings)
         else:
             catch_up(mirror)
 
@@ -49,19 +49,19 @@ def mirror_checks(
         yield from missing_files(root, feed)
         yield from differing_files(root, feed)
 
-    async def mend(findings: Sequence[Finding]) -> None:
-        # All are written anew, so none that is damaged may be in the way, found or not.
+    async def repair(findings: Sequence[Finding]) -> None:
+        # All are rewritten, so none that is damaged may be in the way, found or not.
         _put_aside((*findings, *examine_files(root)), now)
         mirror.rebuild()
 
     title = "readable files"
     return (
-        Check("mirror", title, examine_quickly, mend_all=mend_quickly),
+        Check("mirror", title, examine_quickly, repair_all=repair_quickly),
         Check(
             "mirror-files",
             f"{title}, each one",
             examine,
-            mend_all=mend,
+            repair_all=repair,
             is_deep=True,
         ),
     )
@@ -122,7 +122,7 @@ def missing_files(root: Path, feed: ChangeFeed) -> Iterator[Finding]:
     try:
         memory = msgspec.json.decode(read_regular(layout.memory), type=Memory)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return  # not kept, or all are written anew
+        return  # not kept, or all are rewritten
     try:
         gone = {path for path in _written(layout, feed, memory.change) if not path.exists()}
     except (StateError, OSError):

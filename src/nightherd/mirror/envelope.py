@@ -102,7 +102,7 @@ class Translator:
 def result_line(
     job: JobImage, execution: ExecutionImage | None, *, session: str, result: str | None
 ) -> Line:
-    """The line a job's transcript ends with: what it came to."""
+    """The line a job's transcript ends with: its result."""
     succeeded = job.status == JobStatus.COMPLETED
     return {
         "type": "result",

@@ -1,7 +1,7 @@
 """The follower: keeps the mirror up with the change feed and the journals, from a thread of its own.
 
 Nothing it does can fail a job: what it cannot write it names (`unwritten`), keeps trying, and remembers
-no further than what is written. Killed at any point, the next follower goes on from there.
+no further than what is written. Killed at any point, the next follower continues from there.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class MirrorFollower:
         return work
 
     def _checked(self, memory: Memory) -> Memory:
-        """`memory`, if the feed still has the change it ends with; a feed made anew is followed anew."""
+        """`memory`, if the feed still has the change it ends with; a feed made again is followed again."""
         if memory.change == 0:
             return memory
         if any(True for _ in islice(self._feed.read(after=memory.change - 1), 1)):

@@ -179,7 +179,7 @@ def _check_ids(image: Image) -> None:
 
 
 NEAR = 1_000
-"""Changes that are read over rather than looked up anew."""
+"""Changes that are read over rather than looked up again."""
 
 
 class Recalled(msgspec.Struct):

@@ -58,7 +58,7 @@ class LiveJob(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class SessionMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A session that can go on, or is what an agent's file shows."""
+    """A session that can continue, or is what an agent's file shows."""
 
     image: SessionImage
     jobs: list[str] = []

@@ -1,4 +1,4 @@
-"""`mirror.json`: how far the mirror has come, and what it has to remember to go on from there."""
+"""`mirror.json`: how far the mirror has come, and what it has to remember to continue from there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST_VERSION = 1
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """The memory to go on from, and what there is to say about it."""
+    """The memory to continue from, and what there is to say about it."""
 
     memory: Memory
     data: bytes = b""
@@ -32,7 +32,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_memory(path: Path, now: datetime) -> Loaded:
-    """The memory in `path`. Without one, or with one that cannot be used, everything is mirrored anew.
+    """The memory in `path`. Without one, or with one that cannot be used, everything is mirrored again.
 
     A file that cannot be used is kept aside.
     """

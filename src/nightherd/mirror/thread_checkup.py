@@ -56,7 +56,7 @@ def thread_checks(
             for job in ended:
                 yield from behind(job, known)
 
-    async def mend(finding: Finding) -> None:
+    async def repair(finding: Finding) -> None:
         assert finding.path is not None  # noqa: S101 (every finding here has one)
         path = Path(finding.path)
         job_id = JobId(path.parent.name)
@@ -66,8 +66,8 @@ def thread_checks(
         known.write(job_id, document)
 
     return (
-        Check(SUSPENDED, "state.json of suspended jobs", examine_suspended, mend=mend),
-        Check(NAME, "state.json of jobs", examine, mend=mend, is_deep=True),
+        Check(SUSPENDED, "state.json of suspended jobs", examine_suspended, repair=repair),
+        Check(NAME, "state.json of jobs", examine, repair=repair, is_deep=True),
     )
 
 

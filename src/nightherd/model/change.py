@@ -1,4 +1,4 @@
-"""Change: one state change as a value, and what applying it came to.
+"""Change: one state change as a value, and the result of applying it.
 
 A change says what it wants and what it expects to find. `model/decide.py` decides it against the rows as
 they are; a store carries the decision out in one transaction. Two words answer: `Applied` or `Refused`.

@@ -72,8 +72,8 @@ class ClaudeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_version(text: str) -> tuple[int, ...] | None:
     """The version in what `claude --version` prints."""
-    found = re.search(r"\b(\d+)\.(\d+)\.(\d+)\b", text)
-    return tuple(int(part) for part in found.groups()) if found is not None else None
+    matched = re.search(r"\b(\d+)\.(\d+)\.(\d+)\b", text)
+    return tuple(int(part) for part in matched.groups()) if matched is not None else None
 
 
 def version_fault(text: str | None) -> str | None:

@@ -1,6 +1,6 @@
 """Hook: something to be done when a job has ended or waits, and when it is due.
 
-What a hook came to is in the job's journal (`system/hook`). It takes effect at most once for each end of a
+The result of a hook is in the job's journal (`system/hook`). It takes effect at most once for each end of a
 job, however often workers die: model/journal/recollection.py reads off the journal what has been begun already.
 """
 
@@ -107,7 +107,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def event_of(job: Job) -> HookEvent | None:
-    """What happened to `job`, which stands as it will be settled; None when it goes on."""
+    """What happened to `job`, which stands as it will be settled; None when it continues."""
     if job.exit_reason is ExitReason.TIMEOUT:
         return HookEvent.TIMEOUT
     return {

@@ -294,12 +294,12 @@ def secrets_of_agents(
     """The secrets of an environment, and those given to MCP servers and hooks of `agents`."""
     found: dict[str, str] = {}
     for agent in agents:
-        for told in _told_by(agent):
-            found |= secret_values(told, exists=exists)
+        for values in _given_values(agent):
+            found |= secret_values(values, exists=exists)
     return knowing({**found, **secret_values(environment, named=named, exists=exists)})
 
 
-def _told_by(agent: Agent) -> Iterator[Mapping[str, str]]:
+def _given_values(agent: Agent) -> Iterator[Mapping[str, str]]:
     """Return the values given to the agent's servers and hooks, by name; addresses and arguments under the server's or hook's."""
     for server in agent.mcp_servers:
         yield server.env

@@ -1,4 +1,4 @@
-"""What a piece of work used: tokens by kind and money; and what a record comes to."""
+"""What a piece of work used: tokens by kind and money; and the totals of a record."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NOTHING_USED = Usage()
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a stretch of a job's record comes to."""
+    """The totals of a part of a job's record."""
 
     turns: int = 0
     messages: int = 0

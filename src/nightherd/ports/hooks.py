@@ -35,7 +35,7 @@ class HookCall:
 
 
 class HookResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook came to."""
+    """The result of a hook."""
 
     success: bool
     output: str = ""

@@ -47,7 +47,7 @@ async def nobody_to_ask(call: ProposedCall) -> Verdict:
     return Refuse(reason="it needs a person's approval, and nobody can be asked from here")
 
 
-def nobody_listens(event: Event) -> None:
+def ignore_event(event: Event) -> None:
     """Ignore an event."""
 
 
@@ -120,7 +120,7 @@ class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What must not be written, nor sent to a model; None for what the environment says."""
     prices: Prices = msgspec.field(default_factory=dict)
     """What models cost by the fleet file; it wins over published prices."""
-    late: Callable[[Event], None] = nobody_listens
+    late: Callable[[Event], None] = ignore_event
     """Called, before the iteration is closed, with what becomes known only when the run is stopped: its cost."""
     repeat: frozenset[str] = frozenset()
     """Calls of the last answer on record that were cut off with an earlier run and are to be made again, by id."""

@@ -31,7 +31,7 @@ class Probe(Protocol):
 
 
 def no_probe(point: str) -> None:
-    """The probe of production: the world goes on."""
+    """The probe of production: do nothing."""
 
 
 class OperatorLog(Protocol):

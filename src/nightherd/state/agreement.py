@@ -92,7 +92,7 @@ def _differing(
     mine, other = next(ours, None), next(theirs, None)
     while mine is not None or other is not None:
         if other is None or (mine is not None and str(mine[0]) < str(other[0])):
-            assert mine is not None  # noqa: S101 (the loop goes on while one of them is there)
+            assert mine is not None  # noqa: S101 (the loop continues while one of them is there)
             yield Difference(table=table.name, key=str(mine[0]), is_in_ledger=False)
             mine = next(ours, None)
         elif mine is None or str(other[0]) < str(mine[0]):

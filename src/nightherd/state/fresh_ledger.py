@@ -1,4 +1,4 @@
-"""A fresh ledger: begun anew with every row the database has, where the old one was damaged or lost.
+"""A fresh ledger: started again with every row the database has, where the old one was damaged or lost.
 
 The lines that hold the rows are of kind `Snapshot` and numbered so that the next change follows them.
 """

@@ -20,8 +20,8 @@ def last_recorded(ledger: Path) -> int:
             with open_regular(ledger / name) as file:
                 _, line = last_line(file)
             if line:
-                found = CHANGE.match(line)
-                return int(found[1]) if found is not None else 0
+                matched = CHANGE.match(line)
+                return int(matched[1]) if matched is not None else 0
     except OSError:
         pass
     return 0

@@ -43,11 +43,11 @@ def rebuild_database(
     """Make the database again from the ledger, then put it in place of the old one, which is kept aside.
 
     `RefusedError` while a worker `is_there`, or when the old database knows changes that the ledger does
-    not. When this raises, or is killed, the next one goes on: the ledger has every row. The paths the old
+    not. When this raises, or is killed, the next one continues: the ledger has every row. The paths the old
     one has now.
 
     A damaged ledger is an error that says the way out. With `on_lost` it is read as far as it can be, and
-    begins anew from the rows there are, the old one kept aside: `RefusedError` while the database is sound,
+    starts again from the rows there are, the old one kept aside: `RefusedError` while the database is sound,
     which has more.
     """
     directory = init_state_directory(root)

@@ -62,7 +62,7 @@ class Repair:
             raise state_file_error(error, path, "delete") from error
 
     async def ledger(self, finding: Finding) -> None:
-        """The database gets back what it lost; a ledger that is damaged begins anew."""
+        """The database gets back what it lost; a ledger that is damaged starts again."""
         if finding.path == str(self._directory.database):
             store = SqliteStore(self._directory.root, self._clock)
             try:
@@ -73,7 +73,7 @@ class Repair:
             begin_ledger(self._directory.root, at=self._clock.now())
 
     async def agreement(self, finding: Finding) -> None:
-        """Write a row again as the ledger has it; a ledger that is damaged begins anew."""
+        """Write a row again as the ledger has it; a ledger that is damaged starts again."""
         if finding.row is None:
             await self.ledger(finding)
         else:
@@ -134,7 +134,7 @@ def state_checks(
     root: Path, clock: Clock, now: datetime, on_step: OnStep
 ) -> tuple[list[Check], list[Check]]:
     """The quick checks, and those that read everything."""
-    checkup, soundness, mending = Checkup(root), Soundness(root), Repair(root, clock)
+    checkup, soundness, repair = Checkup(root), Soundness(root), Repair(root, clock)
     temp_files = partial(checkup.temp_files, now)
     agreement = partial(soundness.agreement, now, partial(on_step, REPLAYED))
     quick = [
@@ -142,20 +142,20 @@ def state_checks(
         Check("filesystem", "filesystem", checkup.filesystem),
         Check("disk", "free space", checkup.disk),
         Check("files", "files", partial(intruders, root), partial(put_aside, root, clock)),
-        Check("directory", "directories", checkup.directory, mending.directory),
-        Check("permissions", "permissions", checkup.permissions, mending.permissions),
-        Check("temp-files", "temporary files", temp_files, mending.temp_file),
+        Check("directory", "directories", checkup.directory, repair.directory),
+        Check("permissions", "permissions", checkup.permissions, repair.permissions),
+        Check("temp-files", "temporary files", temp_files, repair.temp_file),
         Check(
             "rows",
             "rows",
             partial(damaged_rows, root),
-            mend_all=partial(repair_rows, root, clock),
+            repair_all=partial(repair_rows, root, clock),
         ),
         Check("database", "database", soundness.database),
-        Check("ledger", "ledger", soundness.ledger, mending.ledger),
+        Check("ledger", "ledger", soundness.ledger, repair.ledger),
     ]
     deep = [
         Check("whole-database", "database, every page", soundness.whole_database, is_deep=True),
-        Check("agreement", REPLAYED, agreement, mending.agreement, is_deep=True),
+        Check("agreement", REPLAYED, agreement, repair.agreement, is_deep=True),
     ]
     return quick, deep

@@ -124,7 +124,7 @@ class Soundness:
             yield Finding(
                 check="agreement",
                 level=Level.PROBLEM,
-                message=_told(difference),
+                message=_difference_text(difference),
                 path=str(self._directory.database),
                 remedy="the row is written again as the ledger has it"
                 if is_fixable
@@ -219,7 +219,7 @@ def _first_of(said: str) -> str:
     return faults[0] + (f", and {len(faults) - 1} more like it" if len(faults) > 1 else "")
 
 
-def _told(difference: Difference) -> str:
+def _difference_text(difference: Difference) -> str:
     row = f"{difference.table} {difference.key}"
     if not difference.is_in_ledger:
         return f"{row} is in the database but not in the ledger"

@@ -5,8 +5,7 @@ The second half of the state contract; see `state_contract` for how to run check
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -15,14 +14,13 @@ from nightherd.model.change import (
     AdoptRows,
     EndWorker,
     ExtendLease,
-    Refused,
     RegisterWorker,
     ResetAgent,
     Why,
 )
 from nightherd.model.checkpoints.checkpoint import HEADER_LIMIT
-from nightherd.model.ids import JobId, WorkerId
-from nightherd.model.jobs.changes import CancelJob, ClaimJob, RecordRuntimeSession, SubmitJob
+from nightherd.model.ids import WorkerId
+from nightherd.model.jobs.changes import CancelJob, RecordRuntimeSession, SubmitJob
 from nightherd.model.jobs.job import ExecutionStatus, ExitReason, JobQuery, JobStatus
 from nightherd.model.jobs.outcome import Outcome
 from nightherd.model.schedules.schedule import (
@@ -33,7 +31,7 @@ from nightherd.model.schedules.schedule import (
 )
 from nightherd.model.sessions.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.model.worker import WorkerStatus
-from nightherd.testing.state_contract import OpenState, checks_in, must_apply, must_refuse
+from nightherd.testing.state_contract import OpenState, checks_in, claim, must_apply, must_refuse
 from nightherd.testing.state_values import (
     AGENT,
     BEGINNING,
@@ -89,7 +87,7 @@ async def check_lost_execution_goes_back_until_it_was_lost_too_often(state: Open
     assert fenced.why is Why.FENCED
     assert (failed.status, failed.error_code) == (JobStatus.FAILED, "interrupted")
     executions = state.reader.list_executions(job_id(1))
-    assert [one.epoch for one in executions] == [1, 2]
+    assert [execution.epoch for execution in executions] == [1, 2]
     assert {one.status for one in executions} == {ExecutionStatus.LOST}
 
 
@@ -133,22 +131,22 @@ async def check_jobs_are_claimed_by_importance_then_age_within_their_limits(
 
     assert not state.reader.has_waiting_job({"nobody"})
     assert state.reader.has_waiting_job({"drover"})
-    taken = [await _claim(state, now, {AGENT: 2, "drover": 1}, fleet_limit=3) for _ in range(4)]
+    taken = [await claim(state, now, {AGENT: 2, "drover": 1}, fleet_limit=3) for _ in range(4)]
     await must_apply(state, settle(4))
-    last = await _claim(state, now, {AGENT: 2, "drover": 1}, fleet_limit=3)
+    last = await claim(state, now, {AGENT: 2, "drover": 1}, fleet_limit=3)
 
     assert taken == [job_id(4), job_id(1), job_id(3), None]
     assert last == job_id(2)
     running = state.reader.list_jobs(JobQuery(status=JobStatus.RUNNING))
     assert {job.worker for job in running} == {"worker-00000009"}
     assert [job.id for job in running] == [job_id(3), job_id(2), job_id(1)]
-    assert await _claim(state, now, {AGENT: 9, "drover": 9}) is None
+    assert await claim(state, now, {AGENT: 9, "drover": 9}) is None
 
 
 async def check_job_that_waited_long_goes_before_more_important_ones(state: OpenState) -> None:
     await must_apply(state, submit(1), _urgent(2))
 
-    assert await _claim(state, BEGINNING + timedelta(hours=1), {AGENT: 1}) == job_id(1)
+    assert await claim(state, BEGINNING + timedelta(hours=1), {AGENT: 1}) == job_id(1)
 
 
 async def check_job_of_a_busy_session_or_of_later_is_not_claimed(state: OpenState) -> None:
@@ -158,9 +156,9 @@ async def check_job_of_a_busy_session_or_of_later_is_not_claimed(state: OpenStat
     await must_apply(state, *shared, later)
     now = BEGINNING + timedelta(minutes=1)
 
-    first = await _claim(state, now, {AGENT: 9})
-    second = await _claim(state, now, {AGENT: 9})
-    third = await _claim(state, BEGINNING + timedelta(hours=2), {AGENT: 9})
+    first = await claim(state, now, {AGENT: 9})
+    second = await claim(state, now, {AGENT: 9})
+    third = await claim(state, BEGINNING + timedelta(hours=2), {AGENT: 9})
 
     assert (first, second, third) == (job_id(1), None, job_id(3))
 
@@ -168,28 +166,6 @@ async def check_job_of_a_busy_session_or_of_later_is_not_claimed(state: OpenStat
 def _urgent(number: int) -> SubmitJob:
     change = submit(number)
     return replace(change, job=replace(change.job, priority=5))
-
-
-async def _claim(
-    state: OpenState, at: datetime, agents: Mapping[str, int], fleet_limit: int | None = None
-) -> JobId | None:
-    (answer,) = await state.writer.apply(
-        [
-            ClaimJob(
-                worker=WorkerId("worker-00000009"),
-                at=at,
-                agents=agents,
-                repos={},
-                fleet_limit=fleet_limit,
-            )
-        ]
-    )
-    if isinstance(answer, Refused):
-        assert answer.why is Why.NOTHING
-        return None
-    assert answer.job is not None
-    assert answer.job.status is JobStatus.RUNNING
-    return answer.job.id
 
 
 async def check_agent_shows_its_oldest_running_job_and_its_last_failure(state: OpenState) -> None:

@@ -136,7 +136,7 @@ async def check_sessions_are_listed_by_when_they_were_created(state: OpenState) 
     await must_apply(state, AdoptRows(rows=(old,), source="elsewhere"))
 
     def listed(**query: object) -> list[int]:
-        return [one.number for one in state.reader.list_sessions(SessionQuery(**query))]  # type: ignore[arg-type]
+        return [session.number for session in state.reader.list_sessions(SessionQuery(**query))]  # type: ignore[arg-type]
 
     by_pages: list[int] = []
     while page := listed(limit=2, before=by_pages[-1] if by_pages else None):

@@ -226,7 +226,7 @@ def check_what_is_no_json_is_refused_and_changes_nothing(journals: Journals) -> 
 
 
 def check_what_could_not_be_read_back_is_refused(journals: Journals) -> None:
-    """An event whose fields do not have the types they say is never acknowledged, nor tried for ever."""
+    """An event whose fields do not have the types they say is never acknowledged, nor tried forever."""
     journal = begin(journals)
     wrong: Any = 5
     broken: list[Event] = [

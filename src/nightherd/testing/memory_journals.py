@@ -148,7 +148,9 @@ class MemoryTextTail:
 
     def poll(self) -> list[TextDelta]:
         """Return what is new."""
-        found = [one for one in self._deltas if (one.epoch, one.part, one.at + 1) > self._place]
+        found = [
+            delta for delta in self._deltas if (delta.epoch, delta.part, delta.at + 1) > self._place
+        ]
         if found:
             last = found[-1]
             self._place = (last.epoch, last.part, last.at + len(last.text))

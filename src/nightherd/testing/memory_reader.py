@@ -66,7 +66,10 @@ class MemoryReader:
         return [job.id for job in self._newest_first() if job.id.startswith(prefix)][:limit]
 
     def spans_of_job(self, job_id: JobId) -> Sequence[tuple[datetime, datetime | None]]:
-        return [(one.started_at, one.finished_at) for one in self.list_executions(job_id)]
+        return [
+            (execution.started_at, execution.finished_at)
+            for execution in self.list_executions(job_id)
+        ]
 
     def list_executions(self, job_id: JobId) -> Sequence[Execution]:
         mine = [row for row in self._rows.all(Execution) if row.job_id == job_id]

@@ -258,7 +258,7 @@ class MemoryStore:
         return list(self._rows.all(kind))
 
     def reader(self) -> MemoryReader:
-        """A reader of what this store has; it goes on seeing every later change."""
+        """A reader of what this store has; it continues seeing every later change."""
         return MemoryReader(self._rows)
 
 

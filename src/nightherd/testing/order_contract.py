@@ -7,8 +7,8 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from nightherd.model.change import FireSlot, Refused, Why
-from nightherd.model.ids import JobId, WorkerId
-from nightherd.model.jobs.changes import CancelJob, ClaimJob, ResumeJob, SubmitJob
+from nightherd.model.ids import JobId
+from nightherd.model.jobs.changes import CancelJob, ResumeJob, SubmitJob
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.schedules.schedule import ScheduleStatus, Slot, SlotOutcome
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
@@ -16,6 +16,7 @@ from nightherd.testing.state_contract import (
     NOW,
     OpenState,
     checks_in,
+    claim,
     must_apply,
     must_refuse,
     suspend,
@@ -182,15 +183,7 @@ def _session(state: OpenState, change: SubmitJob) -> Session:
 
 
 async def _claimed(state: OpenState) -> JobId | None:
-    worker = WorkerId("worker-00000009")
-    change = ClaimJob(worker=worker, at=NOW, agents={AGENT: 9, "drover": 9}, repos={})
-    (answer,) = await state.writer.apply([change])
-    if isinstance(answer, Refused):
-        assert answer.why is Why.NOTHING
-        return None
-    assert answer.job is not None
-    assert answer.job.status is JobStatus.RUNNING
-    return answer.job.id
+    return await claim(state, NOW, {AGENT: 9, "drover": 9})
 
 
 RESET = BEGINNING + timedelta(hours=5)
@@ -292,7 +285,7 @@ def _status(state: OpenState) -> ScheduleStatus:
 
 async def _fired(state: OpenState, change: FireSlot) -> Slot:
     await must_apply(state, change)
-    return next(one for one in state.reader.list_slots(NIGHTLY, 100) if one.id == change.slot.id)
+    return next(slot for slot in state.reader.list_slots(NIGHTLY, 100) if slot.id == change.slot.id)
 
 
 ORDER_CHECKS = checks_in(globals())

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.change import AdoptRows, Applied, Change, Refused, Why
-from nightherd.model.ids import SessionId
-from nightherd.model.jobs.changes import RecordRuntimeSession, SuspendExecution
+from nightherd.model.ids import JobId, SessionId, WorkerId
+from nightherd.model.jobs.changes import ClaimJob, RecordRuntimeSession, SuspendExecution
 from nightherd.model.jobs.job import (
     ExecutionStatus,
     ExitReason,
@@ -351,6 +351,21 @@ async def must_refuse(state: OpenState, *changes: Change) -> Refused:
     assert all(isinstance(answer, Applied) for answer in accepted), accepted
     assert isinstance(last, Refused), last
     return last
+
+
+async def claim(
+    state: OpenState, at: datetime, agents: Mapping[str, int], fleet_limit: int | None = None
+) -> JobId | None:
+    """Claim the next job of `agents`, each with so many at a time; None when there is none to claim."""
+    worker = WorkerId("worker-00000009")
+    change = ClaimJob(worker=worker, at=at, agents=agents, repos={}, fleet_limit=fleet_limit)
+    (answer,) = await state.writer.apply([change])
+    if isinstance(answer, Refused):
+        assert answer.why is Why.NOTHING
+        return None
+    assert answer.job is not None
+    assert answer.job.status is JobStatus.RUNNING
+    return answer.job.id
 
 
 def suspend(

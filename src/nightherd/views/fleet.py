@@ -230,5 +230,5 @@ def fleet_document(view: FleetView) -> dict[str, Any]:
         "held_schedules": [
             {"schedule": name, "jobs": [job.id for job in jobs]} for name, jobs in view.held.items()
         ],
-        "rate_limits": [login_limit_row(one, view.stopped) for one in view.rate_limits],
+        "rate_limits": [login_limit_row(limit, view.stopped) for limit in view.rate_limits],
     }

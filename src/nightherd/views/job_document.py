@@ -74,7 +74,7 @@ def troubles_in(events: Iterable[Event]) -> Troubles:
             cut_off = event.content if is_cut_off(event) else None
     return Troubles(
         cut_off=cut_off,
-        denials=tuple(one for one in payloads if isinstance(one, Denied)),
+        denials=tuple(payload for payload in payloads if isinstance(payload, Denied)),
         failed_hooks=tuple(
             one for one in payloads if isinstance(one, HookRan) and one.success is False
         ),
@@ -116,8 +116,8 @@ def troubles_document(troubles: Troubles) -> dict[str, Any]:
     """Return what went wrong beside the outcome, each as the event says it; or why that is not known."""
     return {
         "cut_off": troubles.cut_off,
-        "denials": [msgspec.to_builtins(one) for one in troubles.denials],
-        "failed_hooks": [msgspec.to_builtins(one) for one in troubles.failed_hooks],
+        "denials": [msgspec.to_builtins(denial) for denial in troubles.denials],
+        "failed_hooks": [msgspec.to_builtins(hook) for hook in troubles.failed_hooks],
         "journal_error": troubles.journal_error,
     }
 
@@ -224,7 +224,7 @@ def _limit_in_the_way(reader: StateReader, job: Job, now: datetime) -> LoginLimi
     if not limits:
         return None
     logins = {state.name: state.login for state in reader.list_agents()}
-    found = (one for one in limits if one.until > now and one.id == logins.get(job.agent))
+    found = (limit for limit in limits if limit.until > now and limit.id == logins.get(job.agent))
     return next(found, None)
 
 
@@ -303,7 +303,7 @@ def tree_costs(below: Sequence[ObservedJob]) -> Mapping[JobId, MicroUsd]:
 def tree_row(job: ObservedJob, below: Sequence[ObservedJob]) -> dict[str, Any]:
     """What the job and all jobs below it have used together."""
     members = (job, *below)
-    usage = [usage_of(one) for one in members]
+    usage = [usage_of(member) for member in members]
     return {
         "jobs": len(members),
         "cost_usd": to_usd(MicroUsd(sum(one.cost_microusd for one in members))),

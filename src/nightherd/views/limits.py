@@ -202,7 +202,7 @@ def limit_row(one: LimitView) -> dict[str, Any]:
 
 def current_limits(reader: StateReader, now: datetime) -> Sequence[LoginLimit]:
     """Return the limits that last now, by id."""
-    return [one for one in reader.list_login_limits(now) if one.until > now]
+    return [limit for limit in reader.list_login_limits(now) if limit.until > now]
 
 
 def limits_of_agents(

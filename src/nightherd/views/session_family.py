@@ -64,14 +64,14 @@ def _branch(
     forks = [one for one in reader.sessions_of_parent(session.id) if one.id not in above]
     return Branch(
         session=up_to_now(reader, journals, session, is_at_work, now),
-        forks=tuple(_branch(reader, journals, one, is_at_work, now, above) for one in forks),
+        forks=tuple(_branch(reader, journals, fork, is_at_work, now, above) for fork in forks),
     )
 
 
 def branch_document(branch: Branch) -> dict[str, Any]:
     """The family as nested data."""
     document = session_row(branch.session)
-    document["forks"] = [branch_document(one) for one in branch.forks]
+    document["forks"] = [branch_document(fork) for fork in branch.forks]
     return document
 
 

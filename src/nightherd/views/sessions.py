@@ -129,7 +129,7 @@ def _matching(reader: StateReader, query: SessionQuery, now: datetime) -> Iterat
                 reverse=True,
             )
         case _:
-            return (one for one in _rows(reader, query) if not is_expired(one, now))
+            return (row for row in _rows(reader, query) if not is_expired(row, now))
 
 
 def _rows(reader: StateReader, query: SessionQuery) -> Iterator[Session]:
@@ -262,8 +262,8 @@ def message_document(spoken: Spoken) -> dict[str, Any]:
             for call in message.calls
         ],
         "results": [
-            {"id": one.tool_use_id, "success": one.success, "error": one.error}
-            for one in message.results
+            {"id": result.tool_use_id, "success": result.success, "error": result.error}
+            for result in message.results
         ],
         "job_id": spoken.job_id,
         "seq": message.seq,

@@ -23,7 +23,7 @@ from nightherd.wiring.running import rescuer
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
 
-def _untold(trouble: str) -> None:
+def _ignore_notice(trouble: str) -> None:
     """Ignore a notice."""
 
 
@@ -48,7 +48,7 @@ class ApiContext:
     environ: Mapping[str, str]
     rescue: Callable[[], Awaitable[object]]
     counters: Counters = field(default_factory=Counters)
-    tell: Callable[[str], None] = _untold
+    report: Callable[[str], None] = _ignore_notice
     """Called with notices for the operator."""
     daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody
     """The process that serves, as `status` shows it."""
@@ -75,7 +75,7 @@ async def open_api_context(
     fleet: Callable[[], Fleet],
     bench: Callable[[], WorkerContext],
     environ: Mapping[str, str],
-    tell: Callable[[str], None] = _untold,
+    report: Callable[[str], None] = _ignore_notice,
     daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody,
     wake: Callable[[], None] = _nothing,
 ) -> AsyncIterator[ApiContext]:
@@ -94,7 +94,7 @@ async def open_api_context(
                 tails=tails,
                 environ=environ,
                 rescue=rescue,
-                tell=tell,
+                report=report,
                 daemon=daemon,
                 directory=directory_identity(state_dir),
                 wake=wake,

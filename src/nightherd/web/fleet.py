@@ -46,7 +46,7 @@ async def status(site: OnSite) -> Response:
 async def list_agents(site: OnSite) -> Response:
     """Every agent that is declared or ever worked."""
     view = await look(site)
-    return document("agents", [agent_row(one) for one in view.agents], site.context.clock.now())
+    return document("agents", [agent_row(agent) for agent in view.agents], site.context.clock.now())
 
 
 @router.get("/agents/{name}", responses=answers("agent", AGENT, 404))
@@ -93,7 +93,7 @@ async def run_schedule(
 async def enable_schedule(
     site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
 ) -> Response:
-    """Let a schedule fire, whatever the fleet file says; one that paused itself begins anew."""
+    """Enable a schedule, whatever the fleet file says; one that paused itself fires again."""
     return await _override(site, sender, agent, name, body, enabled=True)
 
 
@@ -101,7 +101,7 @@ async def enable_schedule(
 async def disable_schedule(
     site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
 ) -> Response:
-    """Let a schedule rest, whatever the fleet file says. A job of it that runs goes on."""
+    """Disable a schedule, whatever the fleet file says. Its running job continues."""
     return await _override(site, sender, agent, name, body, enabled=False)
 
 
@@ -135,7 +135,7 @@ async def _override(
 
 async def _agent(site: ApiContext, name: str) -> Response:
     view = await look(site)
-    found = next((one for one in view.agents if one.state.name == name), None)
+    found = next((agent for agent in view.agents if agent.state.name == name), None)
     if found is None:
         raise NotFoundError(f"there is no agent {name!r}")
     now = site.context.clock.now()

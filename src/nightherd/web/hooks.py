@@ -115,11 +115,11 @@ def _log_refused(
     )
 
 
-def tell_without_secret(site: ApiContext) -> None:
+def warn_without_secret(site: ApiContext) -> None:
     """Warn the operator of endpoints that accept no delivery."""
     for endpoint in site.fleet().webhooks.endpoints.values():
         if not site.secrets_of(endpoint.secret_env):
-            site.tell(_without_secret(endpoint))
+            site.report(_without_secret(endpoint))
 
 
 def _without_secret(endpoint: Endpoint) -> str:
@@ -141,7 +141,7 @@ def _check(
     secrets = site.secrets_of(endpoint.secret_env)
     if not secrets:
         # Not what is missing: that is for the operator, who finds it in the log.
-        site.tell(_without_secret(endpoint))
+        site.report(_without_secret(endpoint))
         raise ForbiddenError(f"webhook {endpoint.name} accepts no deliveries")
     if endpoint.signature is SignatureKind.GITHUB:
         if not is_github(secrets, _header(request, "x-hub-signature-256"), body):

@@ -129,7 +129,7 @@ async def _place(body: NewJob, site: ApiContext) -> ForkAt | None:
     if body.branch and body.resume is not None:
         return AtLastTurn()
     places = (body.at_message, body.at_seq, body.at_checkpoint)
-    given = sum(one is not None for one in places)
+    given = sum(place is not None for place in places)
     if given > 1:
         raise UsageError("at_message, at_seq and at_checkpoint cannot be used together")
     if body.fork is None and (given or body.at_job is not None):
@@ -162,7 +162,7 @@ async def show(site: OnSite, job: str) -> Response:
             given=given.limits,
             declared=limits_for(view.job, given, agent) if agent is not None else None,
         )
-        return {**job_document(view, now), "limits": [limit_row(one) for one in limits]}
+        return {**job_document(view, now), "limits": [limit_row(limit) for limit in limits]}
 
     return document("job", await site.ask(look), now)
 
@@ -239,8 +239,8 @@ async def events(
 ) -> Response:
     """A job's events as its journal has them: a page after `after`, or, asked for as `text/event-stream`, a stream.
 
-    The stream goes on across restarts of workers and ends with the job. `id` is the event's number;
-    `Last-Event-ID` (or `after`) is where it goes on. Nothing is left out and nothing comes twice. Bodies
+    The stream continues across restarts of workers and ends with the job. `id` is the event's number;
+    `Last-Event-ID` (or `after`) is where it continues. Nothing is left out and nothing comes twice. Bodies
     that are kept beside the journal are named, not sent.
     """
     job_id = await _find(site, job)

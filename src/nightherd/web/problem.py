@@ -180,5 +180,5 @@ async def _foreign(request: Request, error: Exception) -> Response:
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     where = "".join(traceback.format_exception(error)).rstrip()
-    request.app.state.site.tell(f"{request.method} {request.url.path}: {where}")
+    request.app.state.site.report(f"{request.method} {request.url.path}: {where}")
     return problem(500, "unexpected", f"something went wrong: {type(error).__name__}")

@@ -1,4 +1,4 @@
-"""The protocol of connections: uvicorn's, with an end to those who take for ever to ask, or to listen.
+"""The protocol of connections: uvicorn's, with an end to those who take forever to ask, or to listen.
 
 A client that opens a connection and says nothing, or sends its headers a byte at a time, is let go, and so
 is one that does not take what it asked for. The body of a request is limited by the guard.

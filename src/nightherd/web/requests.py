@@ -46,7 +46,7 @@ class NewJob(Body):
         None, strict=False, description="Session mode to use instead of the agent's."
     )
     resume: Line | None = Field(None, description="Session to continue.")
-    fork: Line | None = Field(None, description="The session it begins as a branch of.")
+    fork: Line | None = Field(None, description="Session to fork for the job.")
     at_message: Place | None = Field(None, description="The branch keeps messages 1 to this.")
     at_seq: Place | None = Field(None, description="Keep messages up to this event.")
     at_checkpoint: Place | None = Field(None, description="Keep messages up to this checkpoint.")
@@ -63,7 +63,7 @@ class NewJob(Body):
 
 
 class Resumption(Body):
-    """How a job goes on."""
+    """How a job continues."""
 
     prompt: Prompt | None = Field(None, description="Prompt text.")
     limits: LimitTexts = Field({}, description=LIMITS)
@@ -73,7 +73,7 @@ class Resumption(Body):
 
 
 class SessionResumption(Body):
-    """How a session goes on."""
+    """How a session continues."""
 
     agent: Line | None = Field(None, description="Agent to continue an imported session.")
     prompt: Prompt | None = Field(None, description="Prompt text.")
@@ -91,6 +91,5 @@ class NewRule(Word):
     rule: Line = Field(description="An interval such as 30m, or a cron expression.")
 
 
-IF_HELD = "if-held"
 WAIT: Final = "wait"
 REFUSE: Final = "refuse"

@@ -151,12 +151,12 @@ class JobTail:
             dropped = self._frames.popleft()
             self._bytes -= len(dropped.data)
             self.floor = dropped.seq
-        self.tell()
+        self.notify()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Wake everybody who waits."""
-        told, self.changed = self.changed, anyio.Event()
-        told.set()
+        changed, self.changed = self.changed, anyio.Event()
+        changed.set()
 
     def add_text(self, deltas: Sequence[TextDelta]) -> None:
         """Take more of the answer that is coming in."""
@@ -164,7 +164,7 @@ class JobTail:
             if delta.after >= self._answered:
                 self._piece_count += 1
                 self._pieces.append((self._piece_count, text_frame(delta)))
-        self.tell()
+        self.notify()
 
     def text_after(self, piece: int) -> tuple[int, bytes]:
         """Return what there is of the answer beyond piece `piece`, and the number of its last piece."""
@@ -218,7 +218,7 @@ class Tails:
         tail = await self._join(job_id)
         try:
             seen, pieces = after, 0
-            told: bytes | None = None
+            sent: bytes | None = None
             while True:
                 changed, is_over, beats = tail.changed, tail.is_over, tail.beats
                 if seen >= tail.floor:
@@ -236,9 +236,9 @@ class Tails:
                     yield text
                 elif is_over:
                     return
-                elif tail.lost is not None and tail.lost != told:
-                    told = tail.lost
-                    yield told
+                elif tail.lost is not None and tail.lost != sent:
+                    sent = tail.lost
+                    yield sent
                 else:
                     await changed.wait()
                     if tail.beats != beats:
@@ -306,7 +306,7 @@ class Tails:
                 elif is_terminal:
                     # The journal has a job's end before its row does: there was one look more.
                     tail.is_over = True
-                    tail.tell()
+                    tail.notify()
                 else:
                     looks += 1
                     if looks % LOOKS_PER_QUESTION == 0:
@@ -316,11 +316,11 @@ class Tails:
                     if anyio.current_time() - last >= HEARTBEAT_S:
                         last = anyio.current_time()
                         tail.beats += 1
-                        tail.tell()
+                        tail.notify()
         except Exception:  # noqa: BLE001 (an edge: one journal that cannot be read takes no other stream with it)
             # Those who follow are let go, and come back from where they were.
             tail.is_over = True
-            tail.tell()
+            tail.notify()
         finally:
             if self._tails.get(job_id) is tail:
                 del self._tails[job_id]
@@ -334,7 +334,7 @@ class Tails:
         lost = None if job.lost is None else lost_frame(job)
         if lost != tail.lost:
             tail.lost = lost
-            tail.tell()
+            tail.notify()
         return False
 
     def _observed(self, reader: StateReader, job_id: JobId) -> ObservedJob | None:

@@ -198,7 +198,7 @@ def _worker_context(
     runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
     protect = partial(_protected_paths, state_dir)
     own = {"protected": protect(fleet), "hooks": _hooks(keepers, system_clock())}
-    shared = {one.name: getattr(base, one.name) for one in fields(base)}
+    shared = {field.name: getattr(base, field.name) for field in fields(base)}
     return WorkerContext(
         **{**shared, **own},
         runtimes=runtimes,

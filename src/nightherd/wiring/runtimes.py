@@ -85,7 +85,7 @@ def _load_entry_point(name: str) -> RegisteredRuntime:
 
 
 def forget_entry_points() -> None:
-    """Load runtimes of other packages anew, for tests that install and remove them."""
+    """Load runtimes of other packages again, for tests that install and remove them."""
     _load_entry_point.cache_clear()
 
 

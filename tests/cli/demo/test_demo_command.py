@@ -67,7 +67,7 @@ def test_demo_fixes_the_fault_and_prints_all_that_the_readme_shows(
         "killed in the middle of check 4 of 5",
         "\nrescued job-",
         "check 1\ncheck 2\ncheck 3\ncheck 4\ncheck 5\n",
-        "together $1.0358",
+        "total $1.0358",
         "nightherd init my-fleet",
     ):
         assert shown in result.stdout, shown

@@ -224,7 +224,7 @@ def test_progress_of_a_job_that_goes_on_counts_what_it_had_cost() -> None:
 
     with Spinner(written, "spender", is_colored=False) as spinner:
         spinner.begin(job)
-        spinner.tell(answer)
+        spinner.update(answer)
         with spinner.aside():
             pass
 

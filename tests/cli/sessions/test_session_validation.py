@@ -8,7 +8,7 @@ import pytest
 
 from cli.sessions.ranch import Ranch
 from engine.bench import Bench, persistent
-from nightherd.library.result import result_of
+from nightherd.library.fleet import result_of
 from nightherd.model.jobs.job import JobTexts
 from nightherd.model.journal.event import AssistantEvent, Event, describe
 from nightherd.model.journal.recollection import rebuilt_rows, recollect

@@ -158,8 +158,8 @@ def test_damaged_line_of_the_ledger_loses_nothing_and_the_ledger_begins_anew(use
         assert [":4" in one["message"] for one in found.of("ledger")] == [True]
     assert used.rows() == rows
 
-    mended = used.doctor("--fix")
-    assert (mended.result.code, used.rows()) == (0, rows)
+    repaired = used.doctor("--fix")
+    assert (repaired.result.code, used.rows()) == (0, rows)
     (kept,) = (used.root / "ledger").glob("*.corrupt-*")
     assert kept.read_bytes() == damaged
     used.clean("--verify")

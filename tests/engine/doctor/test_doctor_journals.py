@@ -204,8 +204,8 @@ def test_journal_without_a_row_gets_one(used: Ward) -> None:
     found = used.doctor()
     assert (found.result.code, found.only("orphans")["job_id"]) == (1, job_id)
 
-    mended = used.doctor("--fix")
-    assert (mended.result.code, mended.only("orphans")["is_fixed"]) == (0, True)
+    repaired = used.doctor("--fix")
+    assert (repaired.result.code, repaired.only("orphans")["is_fixed"]) == (0, True)
     assert without_times(used.show(job_id)) == without_times(shown)
     used.clean()
 

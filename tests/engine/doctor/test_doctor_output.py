@@ -82,9 +82,9 @@ def test_person_reads_one_line_per_check_and_what_would_help(used: Ward) -> None
     assert "      --fix: it is created" in found.out
     assert "✔ ok database" in found.out
 
-    mended = used.cli("doctor", "--fix")
-    assert mended.code == 0
-    assert "✔ ok directories, 1 fixed" in mended.out
+    repaired = used.cli("doctor", "--fix")
+    assert repaired.code == 0
+    assert "✔ ok directories, 1 fixed" in repaired.out
 
 
 def test_many_findings_of_a_check_are_counted_not_listed(used: Ward) -> None:
@@ -183,11 +183,11 @@ def test_what_a_check_found_before_it_failed_is_found_and_the_next_check_runs() 
 
 
 def test_mend_that_fails_leaves_the_finding_and_says_why() -> None:
-    async def mend(one: Finding) -> None:
+    async def repair(one: Finding) -> None:
         if one.message == "second":
             raise RefusedError("locked")
 
-    check = Check("a", "a", lambda: [finding("first"), finding("second")], mend)
+    check = Check("a", "a", lambda: [finding("first"), finding("second")], repair)
 
     (examined,) = anyio.run(lambda: examine([check], is_deep=False, is_fixing=True))
 
@@ -200,10 +200,10 @@ def test_mend_that_fails_leaves_the_finding_and_says_why() -> None:
 def test_what_is_mended_together_is_looked_at_again() -> None:
     left = [finding("first"), finding("second")]
 
-    async def mend_all(findings: object) -> None:
+    async def repair_all(findings: object) -> None:
         del left[0]
 
-    check = Check("a", "a", lambda: list(left), mend_all=mend_all)
+    check = Check("a", "a", lambda: list(left), repair_all=repair_all)
 
     (examined,) = anyio.run(lambda: examine([check], is_deep=False, is_fixing=True))
 

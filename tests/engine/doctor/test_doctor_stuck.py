@@ -108,8 +108,8 @@ def test_job_of_a_killed_worker_is_found_and_ends_as_interrupted_with_what_it_us
     assert [one["job_id"] for one in found.of("stuck")] == [job["id"]]
     assert ward.show(job["id"])["status"] == "running"
 
-    mended = ward.doctor("--fix")
-    assert (mended.result.code, mended.all) == (0, [])
+    repaired = ward.doctor("--fix")
+    assert (repaired.result.code, repaired.all) == (0, [])
 
     shown = ward.show(job["id"])
     assert (shown["status"], shown["exit_reason"]) == ("failed", "error")
@@ -206,9 +206,9 @@ def test_job_killed_between_its_records_end_and_its_row_is_settled_as_the_record
     assert job["status"] == "running"
     assert lines(ward.journal(job["id"]))[-1]["subtype"] == "end"
 
-    mended = ward.doctor("--fix")
+    repaired = ward.doctor("--fix")
 
-    assert mended.result.code == 0
+    assert repaired.result.code == 0
     usual = ward.show(ward.run(agent))
     shown = ward.show(job["id"])
     assert {key: shown.get(key) for key in TOLD} == {key: usual.get(key) for key in TOLD}

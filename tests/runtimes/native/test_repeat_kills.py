@@ -53,7 +53,7 @@ def job_and_events(folder: Path) -> tuple[Job, list[Event]]:
 @pytest.mark.parametrize("runtime", ["native", "scripted"])
 @pytest.mark.parametrize("is_declared", [True, False], ids=["declared", "undeclared"])
 def test_a_call_in_flight_is_made_again_only_when_it_is_declared_idempotent(
-    tmp_path: Path, fork_server: ForkServer, runtime: str, is_declared: bool
+    tmp_path: Path, command_server: ForkServer, runtime: str, is_declared: bool
 ) -> None:
     declared = "idempotent_tools: [Bash]" if is_declared else ""
     (tmp_path / "nightherd.yaml").write_text(FLEET.format(runtime=runtime, declared=declared))
@@ -63,8 +63,8 @@ def test_a_call_in_flight_is_made_again_only_when_it_is_declared_idempotent(
         "arguments": ["run", "caller", "-p", "go"],
     }
 
-    killed = fork_server.run(COMMAND, order)
-    going_on = fork_server.run(GO_ON, {"folder": str(tmp_path)})
+    killed = command_server.run(COMMAND, order)
+    going_on = command_server.run(GO_ON, {"folder": str(tmp_path)})
 
     assert killed.status == -signal.SIGKILL, killed
     assert going_on.status == 0, going_on
@@ -90,7 +90,7 @@ agents:
 
 
 def test_calls_behind_the_one_that_was_in_flight_are_made_once_by_whoever_goes_on(
-    tmp_path: Path, fork_server: ForkServer
+    tmp_path: Path, command_server: ForkServer
 ) -> None:
     def bash(command: str) -> Call:
         return Call("Bash", {"command": command})
@@ -102,8 +102,8 @@ def test_calls_behind_the_one_that_was_in_flight_are_made_once_by_whoever_goes_o
     with MessagesApi(Say(text="on it", calls=wanted), Say(text="done")) as api:
         variables = f"ANTHROPIC_API_KEY=sk-loopback\nANTHROPIC_BASE_URL={api.url}\n"
         (tmp_path / ".env").write_text(variables)
-        killed = fork_server.run(COMMAND, {**order, "arguments": ["run", "caller", "-p", "go"]})
-        going_on = fork_server.run(GO_ON, {"folder": str(tmp_path)})
+        killed = command_server.run(COMMAND, {**order, "arguments": ["run", "caller", "-p", "go"]})
+        going_on = command_server.run(GO_ON, {"folder": str(tmp_path)})
         told = api.asked[-1].texts
 
     assert (killed.status, going_on.status) == (-signal.SIGKILL, 0), (killed, going_on)

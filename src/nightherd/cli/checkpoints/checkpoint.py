@@ -65,13 +65,13 @@ def list_checkpoints(invocation: Invocation, job: str) -> None:
     state = invocation.state_directory()
     with closing(open_reader(state)) as reader:
         job_id, journals = find_job_id(reader, job), open_journals(state)
-        found = list_bookmarks(reader, journals, job_id)
+        bookmarks = list_bookmarks(reader, journals, job_id)
         gone = taken_away(reader, journals, job_id)
     if screen.is_json:
-        data = [checkpoint_row(one) for one in found]
+        data = [checkpoint_row(one) for one in bookmarks]
         screen.document("checkpoints", data, now, **taken_row(gone))
         return
-    if not found:
+    if not bookmarks:
         _show_no_checkpoints(screen, gone, now)
         return
     rows = [
@@ -84,7 +84,7 @@ def list_checkpoints(invocation: Invocation, job: str) -> None:
             screen.when(one.created_at, now),
             one.status + (f" ({one.suspend_reason})" if one.suspend_reason else ""),
         )
-        for one in found
+        for one in bookmarks
     ]
     screen.show(table(HEADING, rows, width=screen.width, style=screen.out))
     if gone.count:
@@ -164,12 +164,12 @@ def fields(invocation: Invocation) -> None:
         return
     rows = [
         (
-            str(one["trigger"]),
-            "yes" if one["enabled"] else "no",
-            str(one["priority"]),
-            str(one["description"]),
+            str(trigger["trigger"]),
+            "yes" if trigger["enabled"] else "no",
+            str(trigger["priority"]),
+            str(trigger["description"]),
         )
-        for one in triggers
+        for trigger in triggers
     ]
     heading = ("TRIGGER", "ENABLED", "PRIORITY", "WHEN")
     screen.show(table(heading, rows, width=screen.width, style=screen.out))

@@ -1,4 +1,4 @@
-"""`nightherd retention`: which checkpoints go, shown first, done when asked."""
+"""`nightherd retention`: plan and apply the deletion of old checkpoints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nightherd.wiring.stores import (
     system_clock,
 )
 
-HEADING = ("JOB", "GOING", "WHY", "NEEDED", "THEN")
+HEADING = ("JOB", "DELETE", "WHY", "KEEP", "THEN")
 
 
 @click.group(
@@ -52,18 +52,18 @@ def retention() -> None:
 def show_plan(invocation: Invocation, job: str | None) -> None:
     """List the checkpoints that would be deleted. Changes nothing."""
     screen, now = invocation.screen, system_clock().now()
-    found = _planned(invocation, job)
+    planned = _planned(invocation, job)
     if screen.is_json:
-        screen.document("retention", [plan_row(one) for one in found], now, is_dry_run=True)
+        screen.document("retention", [plan_row(plan) for plan in planned], now, is_dry_run=True)
         return
-    if not found:
+    if not planned:
         screen.say("no checkpoints to delete")
         return
     screen.show(
-        table(HEADING, [_cells(one) for one in found], width=screen.width, style=screen.out)
+        table(HEADING, [_cells(plan) for plan in planned], width=screen.width, style=screen.out)
     )
     screen.flush()
-    screen.say("to do it: nightherd retention apply")
+    screen.say("apply it: nightherd retention apply")
 
 
 @click.command("apply", epilog="Example: nightherd retention apply")
@@ -81,12 +81,12 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
     applied = anyio.run(_apply, invocation, job)
     done, failures = applied.done, applied.failures
     if screen.is_json:
-        rows = [plan_row(one) for one in done]
+        rows = [plan_row(plan) for plan in done]
         screen.document("retention", rows, now, is_dry_run=False, failures=dict(failures))
     else:
-        count = sum(len(one.going) for one in done)
-        went = f"{counted(count, 'checkpoint')} of {counted(len(done), 'job')} went"
-        screen.say(went if done or failures else "no checkpoints to delete")
+        count = sum(len(plan.going) for plan in done)
+        deleted = f"deleted {counted(count, 'checkpoint')} of {counted(len(done), 'job')}"
+        screen.say(deleted if done or failures else "no checkpoints to delete")
         for job_id, message in failures.items():
             screen.say(f"{job_id}: {message}")
     if failures:
@@ -108,19 +108,19 @@ def _planned(invocation: Invocation, job: str | None) -> list[JobPlan]:
         return list(plans(reader, open_journals(state), persistence, now, job_id))
 
 
-def plan_row(one: JobPlan) -> dict[str, Any]:
-    """A job's plan for programs."""
+def plan_row(plan: JobPlan) -> dict[str, Any]:
+    """Return a job's plan for programs."""
     return {
-        "job_id": one.job_id,
-        "going": [{"number": number, "reason": why.value} for number, why in one.going],
-        "needed": [{"number": number, "reason": why.value} for number, why in one.needed],
-        "archived": one.is_archived,
-        "deleted": one.is_deleted,
+        "job_id": plan.job_id,
+        "going": [{"number": number, "reason": why.value} for number, why in plan.going],
+        "needed": [{"number": number, "reason": why.value} for number, why in plan.needed],
+        "archived": plan.is_archived,
+        "deleted": plan.is_deleted,
     }
 
 
-def _cells(one: JobPlan) -> tuple[str, str, str, str, str]:
-    reasons = ", ".join(sorted({why.value for _, why in one.going}))
-    needed = ", ".join(f"{number} ({why.value})" for number, why in one.needed) or "-"
-    then = "archived" if one.is_archived else "deleted" if one.is_deleted else "-"
-    return one.job_id, ", ".join(str(number) for number in one.numbers), reasons, needed, then
+def _cells(plan: JobPlan) -> tuple[str, str, str, str, str]:
+    reasons = ", ".join(sorted({why.value for _, why in plan.going}))
+    needed = ", ".join(f"{number} ({why.value})" for number, why in plan.needed) or "-"
+    then = "archived" if plan.is_archived else "deleted" if plan.is_deleted else "-"
+    return plan.job_id, ", ".join(str(number) for number in plan.numbers), reasons, needed, then

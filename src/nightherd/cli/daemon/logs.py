@@ -111,7 +111,7 @@ def _show(line: LogLine, screen: Screen) -> None:
 
 
 def line_text(line: LogLine, screen: Screen) -> str:
-    """A line for people: when, about whom, what, and the rest in small."""
+    """Return a line for people: time, subject, message, and the other fields dimmed."""
     style = screen.out
     event = style.bold(line.event)
     if line.level is LogLevel.ERROR:

@@ -13,9 +13,9 @@ import anyio
 import click
 from anyio.abc import TaskStatus
 
-from nightherd.cli.daemon.stop import check_free, launch, tell_started
+from nightherd.cli.daemon.stop import check_free, launch, show_started
 from nightherd.cli.edge import document, say, show
-from nightherd.cli.fleet.load import load_fleet_to_start, tell_missing
+from nightherd.cli.fleet.load import load_fleet_to_start, warn_missing
 from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.jobs.list import observed, why_text
 from nightherd.cli.screen.render import Screen, length, neutralise
@@ -57,8 +57,8 @@ def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None
     fleet = load_fleet_to_start(invocation, agents)
     if detach:
         record = launch(invocation, agents)
-        tell_missing(invocation, fleet, agents)
-        tell_started(invocation.screen, record)
+        warn_missing(invocation, fleet, agents)
+        show_started(invocation.screen, record)
         return
     run_in_front(invocation, agents, fleet)
 
@@ -79,13 +79,13 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
             lambda data: document(screen, "happening", data),
         ),
         schedules=_scheduling_reports(screen),
-        tell=partial(say, screen),
+        report=partial(say, screen),
         agents=agents,
     )
     count = sum(len(agent.schedules) for agent in fleet.agents.values())
     agents_text, schedules = counted(len(fleet.agents), "agent"), counted(count, "schedule")
     screen.say(f"process {os.getpid()}: {agents_text}, {schedules}")
-    tell_missing(invocation, fleet, agents)
+    warn_missing(invocation, fleet, agents)
     try:
         anyio.run(run_daemon, post)
     except ExceptionGroup as group:
@@ -97,7 +97,7 @@ def _worker_reports(
 ) -> WorkerReports:
     """Show jobs that started, ended or were rescued; programs get a document for each."""
 
-    def tell(word: str, job: Job) -> None:
+    def report(word: str, job: Job) -> None:
         now = system_clock().now()
         if screen.is_json:
             write_document({"what": word, "job": job_row(observed(job, state, now))})
@@ -105,10 +105,10 @@ def _worker_reports(
             show(screen, _job_text(word, job, now, state))
 
     return WorkerReports(
-        on_start=lambda job: tell("started", job),
+        on_start=lambda job: report("started", job),
         on_event=lambda job, event: None,  # `jobs tail` shows events
-        on_end=lambda job: tell("ended", job),
-        on_rescue=lambda job: tell("rescued", job),
+        on_end=lambda job: report("ended", job),
+        on_rescue=lambda job: report("rescued", job),
         on_trouble=partial(say, screen),
     )
 
@@ -125,13 +125,13 @@ def _job_text(word: str, job: Job, now: datetime, state: Path) -> str:
 
 def _scheduling_reports(screen: Screen) -> SchedulingReports:
     def fired(schedule: str, job: JobId) -> None:
-        tell({"what": "fired", "schedule": schedule, "job_id": job}, f"fired {schedule}: {job}")
+        report({"what": "fired", "schedule": schedule, "job_id": job}, f"fired {schedule}: {job}")
 
     def skipped(schedule: str, reason: str) -> None:
         text = f"skipped {schedule}: {neutralise(reason)}"
-        tell({"what": "skipped", "schedule": schedule, "reason": reason}, text)
+        report({"what": "skipped", "schedule": schedule, "reason": reason}, text)
 
-    def tell(data: dict[str, str], text: str) -> None:
+    def report(data: dict[str, str], text: str) -> None:
         if screen.is_json:
             document(screen, "happening", data)
         else:
@@ -151,7 +151,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     fleet's files reloads the configuration. --json prints one document per job that started, ended or was rescued.
     """
     screen = invocation.screen
-    tell_missing(invocation, load_fleet_to_start(invocation))
+    warn_missing(invocation, load_fleet_to_start(invocation))
     place = Place(
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
@@ -159,7 +159,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
         reports=_worker_reports(
             screen, invocation.new_state_directory(), lambda data: document(screen, "worker", data)
         ),
-        tell=partial(say, screen),
+        report=partial(say, screen),
     )
     files = FleetFiles(
         invocation.fleet_file(), invocation.environ, state_dir=invocation.named_state
@@ -175,13 +175,13 @@ async def _work(place: Place, files: FleetFiles) -> None:
     assert loading.fleet is not None  # noqa: S101 (the first loading has a fleet, or raised)
     relay = Relay(place, loading.fleet)
     async with anyio.create_task_group() as tasks:
-        await tasks.start(_obey_signals, relay, place.tell)
-        tasks.start_soon(_reload, Watch(files, loading), relay, place.tell)
+        await tasks.start(_obey_signals, relay, place.report)
+        tasks.start_soon(_reload, Watch(files, loading), relay, place.report)
         await relay.work()
         tasks.cancel_scope.cancel()
 
 
-async def _reload(watch: Watch, relay: Relay, tell: Callable[[str], None]) -> None:
+async def _reload(watch: Watch, relay: Relay, report: Callable[[str], None]) -> None:
     """The fleet as its files say, all of it or nothing."""
     while True:
         loading = await watch.next()
@@ -193,19 +193,19 @@ async def _reload(watch: Watch, relay: Relay, tell: Callable[[str], None]) -> No
                 problems = [error.message]
             else:
                 for problem in problems:
-                    tell(neutralise(problem))
-                tell(f"reloaded: {counted(len(loading.fleet.agents), 'agent')}")
+                    report(neutralise(problem))
+                report(f"reloaded: {counted(len(loading.fleet.agents), 'agent')}")
                 for line in admission_lines(loading):
-                    tell(neutralise(line))
+                    report(neutralise(line))
                 continue
         for problem in problems:
-            tell(neutralise(problem))
-        tell("the configuration is unchanged")
+            report(neutralise(problem))
+        report("the configuration is unchanged")
 
 
 async def _obey_signals(
     relay: Relay,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -213,8 +213,8 @@ async def _obey_signals(
         task_status.started()
         async for _ in signals:
             if relay.is_draining:
-                tell("cancelling what runs")
+                report("cancelling what runs")
                 relay.cancel()
             else:
-                tell("finishing running jobs; press again to cancel them")
+                report("finishing running jobs; press again to cancel them")
                 relay.drain()

@@ -147,7 +147,7 @@ def _declared(
         if invocation.state is None:
             raise
         return {}, [], []
-    errors = [one for one in checked.problems if one.severity is Severity.ERROR]
+    errors = [problem for problem in checked.problems if problem.severity is Severity.ERROR]
     if checked.loaded is None:
         return {}, errors, []
     fleet = checked.loaded.fleet

@@ -15,7 +15,7 @@ from nightherd.cli.fleet.load import (
     load_fleet_to_start,
     load_fleet_with_notices,
     refuse_agents,
-    tell_missing,
+    warn_missing,
 )
 from nightherd.cli.invocation import DURATION, Invocation, json_option
 from nightherd.cli.next_steps import ACCEPT
@@ -92,8 +92,8 @@ def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> Non
         _end(invocation.screen, state_dir, record, is_now=now, timeout=timeout)
     agents = tuple(record.agents or ()) if record is not None else ()
     started = launch(invocation, agents)
-    tell_missing(invocation, fleet, agents)
-    tell_started(invocation.screen, started)
+    warn_missing(invocation, fleet, agents)
+    show_started(invocation.screen, started)
 
 
 @click.command("reload", epilog="Example: nightherd reload --accept")
@@ -116,8 +116,8 @@ def reload(invocation: Invocation, accept: bool) -> None:
         raise NoDaemonError(f"no daemon runs {state_dir}", hint="nightherd start")
 
     def is_done() -> bool:
-        found = find_daemon(state_dir)
-        return found is None or _marks(found) != _marks(before)
+        daemon = find_daemon(state_dir)
+        return daemon is None or _marks(daemon) != _marks(before)
 
     if not wait_until(is_done, RELOAD_S):
         raise NotYetError(f"process {before.pid} has not reloaded yet", hint="nightherd status")
@@ -199,7 +199,7 @@ def _failure(output: Path, begin: int, code: int | None) -> NightherdError:
     )
 
 
-def tell_started(screen: Screen, record: DaemonRecord) -> None:
+def show_started(screen: Screen, record: DaemonRecord) -> None:
     """The daemon that runs now."""
     now = system_clock().now()
     if screen.is_json:
@@ -230,8 +230,8 @@ def _accept(invocation: Invocation) -> None:
 
 
 def _has_heard(state_dir: Path, record: DaemonRecord) -> bool:
-    found = find_daemon(state_dir)
-    return found is None or found.pid != record.pid or found.is_draining
+    daemon = find_daemon(state_dir)
+    return daemon is None or daemon.pid != record.pid or daemon.is_draining
 
 
 def _marks(record: DaemonRecord) -> tuple[object, ...]:

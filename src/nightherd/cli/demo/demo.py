@@ -115,16 +115,16 @@ class Demo:
         text = fleet_text(has_git=git is not None, has_native=can_run(RuntimeName("native")))
         fleet_file = write_fleet(self.place, text)[0]
         fleet = load_fleet(fleet_file, environ=environ, cwd=self.place).fleet
-        self._head("A shop whose discounts make things dearer, and three scripted agents")
-        self._tell(f"{self.place}    (no key, no network; the tools and the files are real)")
+        self._head("A shop whose discounts raise the price, and three scripted agents")
+        self._show(f"{self.place}    (no key, no network; the tools and the files are real)")
         if git is None:
-            self._tell("git is not installed: a plain directory does as well")
+            self._show("git is not installed; the demo uses a plain directory")
         played: list[Finished] = []
         for agent in PLOT:
             self._head(f"nightherd run {agent}")
             finished = self._run(fleet, agent, environ)
             played.append(finished)
-            self._tell(result_line(finished.job, self.screen.out))
+            self._show(result_line(finished.job, self.screen.out))
             if finished.job.status is not JobStatus.COMPLETED:
                 raise_or_leave(finished)
                 return exit_code_of(finished.job)
@@ -153,7 +153,7 @@ class Demo:
         """Run a detached job: kill its worker, suspend it at its limit, raise that, kill again; no check runs twice."""
         self._head(f"nightherd run {INSPECTOR} --detach")
         job_id = self._client(fleet, environ).perform(Submit(agent=INSPECTOR)).id
-        self._tell(job_id)
+        self._show(job_id)
         workers = Workers(self.place, environ)
         self._kill(workers, KILLED_AT[0], "nightherd worker")
         self._go_on(workers)
@@ -163,30 +163,30 @@ class Demo:
             LimitName.SPEND.code,
         ):
             raise NightherdError(f"the demo's job {job_id} does not wait at its limit")
-        self._tell(result_line(waiting.job, self.screen.out))
-        self._tell(f"  {waiting.job.error}")
+        self._show(result_line(waiting.job, self.screen.out))
+        self._show(f"  {waiting.job.error}")
         command = ("jobs", "resume", job_id, "--raise", f"spend={RAISED}")
         self._kill(workers, KILLED_AT[1], " ".join(("nightherd", *command)), *command)
         self._go_on(workers)
-        self._head(f"cat {REPOSITORY}/{CHECKS}: every check was made, none of them twice")
+        self._head(f"cat {REPOSITORY}/{CHECKS}: every check ran, and none of them twice")
         counted = workers.checks()
-        self._tell("\n".join(counted))
+        self._show("\n".join(counted))
         if counted != [f"check {number}" for number in range(1, CHECK_COUNT + 1)]:
-            raise NightherdError(f"the checks are not as they should be: {counted}")
+            raise NightherdError(f"the checks are wrong: {counted}")
         finished = self._find(job_id)
         if finished.job.status is not JobStatus.COMPLETED:
             raise NightherdError(f"the demo's job {job_id} did not resume")
-        self._tell(result_line(finished.job, self.screen.out))
+        self._show(result_line(finished.job, self.screen.out))
         return finished
 
     def _kill(self, workers: Workers, check: int, shown: str, *command: str) -> None:
         self._head(f"{shown} & kill -9 $!")
         workers.kill_one(check, *command)
-        self._tell(f"killed in the middle of check {check} of {CHECK_COUNT}; the job got no signal")
+        self._show(f"killed in the middle of check {check} of {CHECK_COUNT}; the job got no signal")
 
     def _go_on(self, workers: Workers) -> None:
         self._head("nightherd worker --until-idle")
-        self._tell("\n".join(workers.go_on()))
+        self._show("\n".join(workers.go_on()))
 
     def _find(self, job_id: JobId) -> Finished:
         with closing(open_reader(self.place / STATE_DIRECTORY)) as reader:
@@ -209,15 +209,15 @@ class Demo:
         journal = self.place / STATE_DIRECTORY / "jobs" / finished.job.output_file
         lines = journal.read_text(encoding="utf-8").splitlines()
         self._head(f"The journal: {len(lines)} events, each on disk before it was shown")
-        self._tell(str(journal))
+        self._show(str(journal))
         for line in lines[-JOURNAL_LINES:]:
-            self._tell(self.screen.out.dim(neutralise(shorten(line, JOURNAL_WIDTH))))
+            self._show(self.screen.out.dim(neutralise(shorten(line, JOURNAL_WIDTH))))
 
     def _show_diff(self, diff: str, *, has_git: bool) -> None:
         if not diff.strip():
             raise NightherdError("the fixer changed nothing")
         self._head("git diff" if has_git else "The difference")
-        self._tell("\n".join(colored(line, self.screen.out) for line in diff.rstrip().split("\n")))
+        self._show("\n".join(colored(line, self.screen.out) for line in diff.rstrip().split("\n")))
 
     def _show_jobs(
         self, played: list[Finished], diff: str, *, has_git: bool, is_kept: bool
@@ -239,19 +239,19 @@ class Demo:
             self.screen.document("demo", data, now)
             return
         self._head("nightherd jobs")
-        self._tell(job_table(jobs, self.screen, now))
-        self._tell(
-            f"together {format_usd(type(jobs[0].cost_microusd)(cost))} (scripted: no real charge)"
+        self._show(job_table(jobs, self.screen, now))
+        self._show(
+            f"total {format_usd(type(jobs[0].cost_microusd)(cost))} (scripted: no real charge)"
         )
         self._head("Try next")
         for command in next_commands(self.place if is_kept else None, has_git=has_git):
-            self._tell(f"  {command}")
+            self._show(f"  {command}")
 
     def _head(self, text: str) -> None:
-        self._tell("")
-        self._tell(self.screen.out.bold(f"== {text}"))
+        self._show("")
+        self._show(self.screen.out.bold(f"== {text}"))
 
-    def _tell(self, text: str) -> None:
+    def _show(self, text: str) -> None:
         if not self.screen.is_json:
             self.screen.show(text)
             self.screen.flush()

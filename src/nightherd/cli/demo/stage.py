@@ -46,25 +46,25 @@ class Pricing(unittest.TestCase):
 
 FIXER = """\
   - name: fixer
-    description: Runs the tests, finds the fault, mends it, runs the tests again.
+    description: Runs the tests, finds the bug, fixes it, runs the tests again.
     runtime: scripted
     allowed_tools: [Bash]
     working_directory: shop
-    default_prompt: The tests fail. Mend the program, not the tests.
+    default_prompt: The tests fail. Fix the program, not the tests.
     script:
       - sleep: 200ms
-      - think: First see it fail.
+      - think: First I want to see it fail.
       - say: I will run the tests.
       - tool: Bash
         input: {command: python3 -B -m unittest -q}
       - usage: {input_tokens: 1210, output_tokens: 64, cost_usd: 0.0046}
       - sleep: 200ms
-      - say: A discount of 20 % makes it dearer. I will look at the program.
+      - say: A discount of 20 % raises the price. I will look at the program.
       - tool: Read
         input: {file_path: pricing.py}
       - usage: {input_tokens: 1480, output_tokens: 71, cost_usd: 0.0055}
       - sleep: 200ms
-      - say: The discount is added where it should be taken off.
+      - say: The discount is added where it should be subtracted.
       - tool: Edit
         input: {file_path: pricing.py, old_string: (100 + discount), new_string: (100 - discount)}
       - usage: {input_tokens: 1630, output_tokens: 98, cost_usd: 0.0064}
@@ -72,13 +72,13 @@ FIXER = """\
       - tool: Bash
         input: {command: python3 -B -m unittest -q}
       - usage: {input_tokens: 1770, output_tokens: 40, cost_usd: 0.0059}
-      - say: Mended. total() now takes the discount off, and all tests pass.
+      - say: Fixed. total() now subtracts the discount, and all tests pass.
       - usage: {input_tokens: 1850, output_tokens: 33, cost_usd: 0.0060}
 """
 
 REVIEWER = """\
   - name: reviewer
-    description: Looks at the change; its session would go on with its next job.
+    description: Reviews the change; its next job would continue its session.
     runtime: scripted
     allowed_tools: [Bash]
     working_directory: shop
@@ -92,7 +92,7 @@ REVIEWER = """\
       - say: One line, and it is the right one.
       - usage: {input_tokens: 940, output_tokens: 52, cost_usd: 0.0037}
       - sleep: 200ms
-      - say: The tests once more, to be sure.
+      - say: I will run the tests again, to be sure.
       - tool: Bash
         input: {command: python3 -B -m unittest -q}
       - say: Approved.
@@ -101,19 +101,19 @@ REVIEWER = """\
 
 INSPECTOR = f"""\
   - name: inspector
-    description: Runs the tests again and again, and notes down each time, as long as there is money.
+    description: Runs the tests five times and records each run, within its budget.
     runtime: RUNTIME
     limits: {{spend: 0.50}}
     allowed_tools: [Bash]
     working_directory: shop
-    default_prompt: Make sure that it stays mended.
+    default_prompt: Make sure that it stays fixed.
     script:
       - repeat: {CHECK_COUNT}
         steps:
           - tool: Bash
             input: {{command: "echo check ${{turn}} >> {CHECKS}; sleep 0.2; python3 -B -m unittest -q"}}
           - usage: {{input_tokens: 310, output_tokens: 12, cost_usd: 0.20}}
-      - say: Five checks are noted down.
+      - say: Five checks are recorded.
 """
 
 LOOK_WITH_GIT = "git diff --stat"

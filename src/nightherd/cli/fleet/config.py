@@ -91,7 +91,7 @@ def check_data(checked: CheckedFleet, cwd: Path) -> dict[str, Any]:
 def _show_result(checked: CheckedFleet, invocation: Invocation) -> None:
     """Problems are this command's data, so they go to standard output."""
     screen, cwd = invocation.screen, invocation.cwd
-    errors = [one for one in checked.problems if one.severity is not Severity.NOTICE]
+    errors = [problem for problem in checked.problems if problem.severity is not Severity.NOTICE]
     for notice in checked.problems[len(errors) :]:
         screen.say(notice_text(notice, cwd))
     file = shown_file(str(checked.file), cwd)

@@ -93,7 +93,7 @@ def why_not_here(runtime: RuntimeName) -> RefusedError | None:
     return None
 
 
-def tell_missing(invocation: Invocation, fleet: Fleet, agents: tuple[str, ...] = ()) -> None:
+def warn_missing(invocation: Invocation, fleet: Fleet, agents: tuple[str, ...] = ()) -> None:
     """Say whose jobs will wait because what runs them is not installed here; of `agents`, or of all."""
     chosen = [fleet.agents[name] for name in agents or fleet.agents if name in fleet.agents]
     for runtime in dict.fromkeys(agent.runtime.name for agent in chosen):
@@ -147,13 +147,13 @@ def admitted(invocation: Invocation, fleet: Fleet, *, agent: str | None = None) 
     admission = admit(
         fleet, state_dir, at=system_clock().now(), is_accepted=is_at_terminal(invocation)
     )
-    tell_admission(invocation, admission)
+    show_admission(invocation, admission)
     if agent in admission.fleet.withheld:
         get_agent(admission.fleet.agents, agent, admission.fleet.withheld)
     return admission.fleet
 
 
-def tell_admission(invocation: Invocation, admission: Admission) -> None:
+def show_admission(invocation: Invocation, admission: Admission) -> None:
     """One line for what was accepted, one for what waits."""
     if admission.accepted:
         invocation.screen.say(f"accepted: {short(admission.accepted)}")

@@ -21,7 +21,7 @@ from nightherd.cli.invocation import (
     job_argument,
     json_option,
 )
-from nightherd.cli.jobs.command import find_agent, run_or_enqueue, tell_launch
+from nightherd.cli.jobs.command import find_agent, run_or_enqueue, show_launch
 from nightherd.cli.jobs.list import observed
 from nightherd.cli.limits.options import limit_option, read_limits
 from nightherd.cli.operations import open_client
@@ -240,7 +240,7 @@ def retry(invocation: Invocation, job: str) -> None:
     ended = _find_job(state, job)
     fleet = load_fleet_with_notices(invocation, agent=ended.agent, is_run=True)
     request = Retry(job_id=ended.id, refuses_held=True)
-    tell_launch(open_client(invocation, fleet).perform(request), invocation)
+    show_launch(open_client(invocation, fleet).perform(request), invocation)
 
 
 def _find_job(state: Path, reference: str) -> Job:
@@ -285,7 +285,7 @@ def resume(
         amended = open_client(invocation, fleet).perform(request)
         is_interrupted = found.status is JobStatus.RUNNING and amended.status is JobStatus.PENDING
         if asked.detach or not is_interrupted:
-            _tell_raised(amended, request.limits, invocation)
+            _show_raised(amended, request.limits, invocation)
             return
     if found.is_terminal and (text is not None or found.status is not JobStatus.COMPLETED):
         what = "a new job in a branch" if at_checkpoint is not None else "a new job in its session"
@@ -344,9 +344,9 @@ def _found(ctx: click.Context, reference: str, asked: Asked) -> tuple[Invocation
     return invocation, _find_job(invocation.state_directory(), reference), text
 
 
-def _tell_raised(job: Job, limits: Mapping[str, int], invocation: Invocation) -> None:
+def _show_raised(job: Job, limits: Mapping[str, int], invocation: Invocation) -> None:
     """Show the limits of a job that another process continues."""
     if invocation.screen.is_json or job.status is not JobStatus.RUNNING:
-        tell_launch(job, invocation)
+        show_launch(job, invocation)
     more = ", ".join(f"{name} {shown(LimitName(name), most)}" for name, most in limits.items())
     invocation.screen.say(f"job {job.id} is {job.status.value}, and may use {more} from now on")

@@ -22,10 +22,8 @@ from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.contexts import Stores
 from nightherd.engine.jobs.oversight import Stopper
-from nightherd.engine.operations.new_job import Submitted
-from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import NewJobRequest
-from nightherd.engine.operations.wait import wait_for_job
+from nightherd.engine.operations.wait import run_and_wait
 from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError, unwrapped
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.jobs.decisions import INTERRUPTED
@@ -99,7 +97,7 @@ def run_or_enqueue(
     invocation = invocation_of(ctx)
     screen, client = invocation.screen, open_client(invocation, fleet)
     if detach:
-        tell_launch(client.perform(request), invocation)
+        show_launch(client.perform(request), invocation)
         return
     is_watched = is_shown and not (quiet or screen.is_json)
     finished = run_and_watch(
@@ -108,7 +106,7 @@ def run_or_enqueue(
     try:
         if writes_log:
             screen.say(f"log {write_output_log(client.state_dir, finished.job.id)}")
-        tell_result(finished, screen, is_quiet=quiet)
+        show_result(finished, screen, is_quiet=quiet)
     except BrokenPipeError:
         # The reader has closed the pipe; the exit code still says how the job ended.
         abandon_output()
@@ -151,30 +149,29 @@ async def _run_and_watch(
             ensure_recorded(fleet, state_dir, context.clock.now())
             stopper = Stopper()
             await tasks.start(partial(stop_on_signals, stopper, watcher.say))
-            rescue = rescuer(context, fleet)
-            result = await perform(request, context, rescue=rescue)
-            made = result.job if isinstance(result, Submitted) else result
-            job_id = made.id
-            watcher.begin(made)
-            if wait_timeout is not None:
-                tasks.start_soon(_give_up_waiting, stopper, wait_timeout)
-            if is_shown:
-                watcher.say(f"{screen.err.dim('job')} {job_id}")
-            if is_shown and screen.is_terminal:
-                tasks.start_soon(show_text, watcher, job_id, context.journals)
-            job = await wait_for_job(
-                job_id,
-                agent,
+
+            def begin(job: Job) -> None:
+                watcher.begin(job)
+                if wait_timeout is not None:
+                    tasks.start_soon(_give_up_waiting, stopper, wait_timeout)
+                if is_shown:
+                    watcher.say(f"{screen.err.dim('job')} {job.id}")
+                if is_shown and screen.is_terminal:
+                    tasks.start_soon(show_text, watcher, job.id, context.journals)
+
+            job = await run_and_wait(
+                request,
                 context,
-                on_event=watcher,
-                on_wait=partial(tell_waiting, screen),
+                rescue=rescuer(context, fleet),
                 stopper=stopper,
-                rescue=rescue,
+                on_job=begin,
+                on_event=watcher,
+                on_wait=partial(show_waiting, screen),
             )
-            texts = context.reader.find_texts(job_id)
+            texts = context.reader.find_texts(job.id)
             troubles = troubles_of(job, context.journals)
             seen = observe_job(context.reader, job, is_at_work, context.clock.now())
-            tell_notices(context, screen)
+            show_notices(context, screen)
             tasks.cancel_scope.cancel()
     return Finished(job=seen, texts=texts, troubles=troubles)
 
@@ -184,7 +181,7 @@ async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
     stopper.hand_over()
 
 
-def tell_launch(job: Job, invocation: Invocation) -> None:
+def show_launch(job: Job, invocation: Invocation) -> None:
     """The one record of a job that is durable and waits."""
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
@@ -195,33 +192,33 @@ def tell_launch(job: Job, invocation: Invocation) -> None:
         return
     screen.show(job.id)
     screen.flush()
-    tell_waits(job, invocation)
+    show_waits(job, invocation)
 
 
-def tell_waits(job: Job, invocation: Invocation) -> None:
+def show_waits(job: Job, invocation: Invocation) -> None:
     """What to do about a job that was left to a worker: watch it where one is always there."""
     with closing(open_job_list(invocation.state_directory())) as reader:
         ahead = reader.jobs_ahead(job, 1) if job.status is JobStatus.PENDING else ()
     if ahead:
-        tell_waiting(invocation.screen, ahead_text(ahead[0], invocation.screen.time, command_for))
+        show_waiting(invocation.screen, ahead_text(ahead[0], invocation.screen.time, command_for))
     if find_daemon(invocation.state_directory()) is None:
         invocation.screen.say("no worker is running; run it now: nightherd worker --until-idle")
     else:
         invocation.screen.say(f"watch: nightherd jobs tail {job.id} -f")
 
 
-def tell_notices(context: Stores, screen: Screen) -> None:
+def show_notices(context: Stores, screen: Screen) -> None:
     """What the store met with on the way: a frozen process killed, changes put back."""
     for notice in context.state.take_notices():
         screen.say(f"notice: {notice}")
 
 
-def tell_waiting(screen: Screen, reason: str) -> None:
+def show_waiting(screen: Screen, reason: str) -> None:
     """Why the job has not begun yet."""
     screen.say(f"waiting: {reason}")
 
 
-def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
+def show_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     """How it ended: the document for programs, the bare answer when quiet, else a line of talk."""
     job, now = finished.job, system_clock().now()
     if screen.is_json:

@@ -60,7 +60,7 @@ def show(invocation: Invocation, job: str) -> None:
         declared = declared_limits(invocation, view)
     limits = limits_of_job(view.job, last, below, given=given, declared=declared)
     if screen.is_json:
-        rows = [limit_row(one) for one in limits]
+        rows = [limit_row(limit) for limit in limits]
         screen.document("job", {**job_document(view, now), "limits": rows}, now)
         return
     screen.show(job_card(view, screen, now, [limit_text(one) for one in limits]))
@@ -104,14 +104,17 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
     if job.resumes_at is not None:
         pairs.append(("resumes", f"{screen.when(job.resumes_at, now)}, by itself"))
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
-    pairs += [("limit", one) for one in limits]
+    pairs += [("limit", limit) for limit in limits]
     pairs += _troubles(view)
     advice = advice_on(job).text(command_for) if job.error else None
     pairs += [("try", advice)] if advice is not None else []
     if len(view.executions) > 1:
         pairs += [
-            ("execution", f"{one.epoch}: {one.status.value}, {_totals(one)}, {one.worker}")
-            for one in view.executions
+            (
+                "execution",
+                f"{execution.epoch}: {execution.status.value}, {_totals(execution)}, {execution.worker}",
+            )
+            for execution in view.executions
         ]
     inputs = view.texts.inputs if view.texts is not None else {}
     pairs += [
@@ -140,9 +143,10 @@ def _tree(view: JobView) -> list[tuple[str, str]]:
 def _troubles(view: JobView) -> Iterator[tuple[str, str]]:
     """The denied calls and the failed hooks: a job with some may look like a success and have done nothing."""
     troubles = view.troubles
-    denials = [f"{one.tool_name}: {one.reason}" for one in troubles.denials]
+    denials = [f"{denial.tool_name}: {denial.reason}" for denial in troubles.denials]
     hooks = [
-        f"{one.name} failed: {one.error}{_last_line(one.output)}" for one in troubles.failed_hooks
+        f"{hook.name} failed: {hook.error}{_last_line(hook.output)}"
+        for hook in troubles.failed_hooks
     ]
     yield from _first_of("denied", denials, MOST_DENIALS)
     yield from _first_of("hook", hooks, MOST_HOOKS)

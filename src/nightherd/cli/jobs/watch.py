@@ -40,7 +40,7 @@ class Progress(Protocol):
 
     def aside(self) -> AbstractContextManager[None]: ...
     def begin(self, job: Job) -> None: ...
-    def tell(self, event: Event) -> None: ...
+    def update(self, event: Event) -> None: ...
 
 
 class Watcher:
@@ -63,7 +63,7 @@ class Watcher:
     def __call__(self, event: Event) -> None:
         """Show an event after it is recorded."""
         if self._progress is not None:
-            self._progress.tell(event)
+            self._progress.update(event)
         if is_about_answer(event):
             self._answered = event.seq
         if not self._is_shown or (isinstance(event, SystemEvent) and event.subtype in KNOWN):

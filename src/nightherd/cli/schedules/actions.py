@@ -10,9 +10,9 @@ import click
 
 from nightherd.cli.fleet.load import admitted, load_fleet_with_notices
 from nightherd.cli.invocation import Invocation, json_option
-from nightherd.cli.jobs.command import tell_launch
+from nightherd.cli.jobs.command import show_launch
 from nightherd.cli.operations import open_client
-from nightherd.cli.schedules.list import schedule_argument, tell_schedule
+from nightherd.cli.schedules.list import schedule_argument, show_schedule
 from nightherd.engine.operations.requests import RunSchedule, SetSchedule
 from nightherd.model.schedules.jobs import find_schedule
 
@@ -35,7 +35,7 @@ def run(invocation: Invocation, schedule: str) -> None:
     agent, chosen = find_schedule(declared.agents, schedule)
     fleet = admitted(invocation, declared, agent=agent.name)
     request = RunSchedule(agent=agent.name, schedule=chosen.name, refuses_held=True)
-    tell_launch(open_client(invocation, fleet).perform(request), invocation)
+    show_launch(open_client(invocation, fleet).perform(request), invocation)
 
 
 @_command("enable")
@@ -68,7 +68,7 @@ def _override(invocation: Invocation, reference: str, **said: Any) -> None:
     agent, schedule = find_schedule(fleet.agents, reference)
     request = SetSchedule(agent=agent.name, schedule=schedule.name, by=_who(invocation), **said)
     open_client(invocation, fleet).perform(request)
-    tell_schedule(invocation, agent, schedule)
+    show_schedule(invocation, agent, schedule)
 
 
 def _who(invocation: Invocation) -> str:

@@ -88,7 +88,7 @@ def list_schedules(invocation: Invocation, agent: str | None) -> None:
     heading = ("SCHEDULE", "STATUS", "RULE", "LAST", "NEXT", "ABOUT")
     rows = [_cells(view, screen, now) for view in views]
     screen.show(table(heading, rows, width=screen.width, style=screen.out))
-    tell_rest(invocation)
+    show_rest(invocation)
 
 
 @click.command("next", epilog="Example: nightherd schedule next --for 14d")
@@ -131,10 +131,10 @@ def next_slots(invocation: Invocation, span: timedelta, agent: str | None, limit
     screen.show(
         table(("WHEN", "SCHEDULE", "RULE"), rows_for_people, width=screen.width, style=screen.out)
     )
-    tell_rest(invocation)
+    show_rest(invocation)
 
 
-def tell_rest(invocation: Invocation) -> None:
+def show_rest(invocation: Invocation) -> None:
     """Say so when nothing fires schedules at the moment."""
     if find_daemon(invocation.state_directory()) is None:
         invocation.screen.flush()
@@ -206,7 +206,7 @@ def load_view(invocation: Invocation, agent: Agent, schedule: Schedule) -> Sched
         return view_of(reader, agent, schedule, is_at_work, system_clock().now())
 
 
-def tell_schedule(invocation: Invocation, agent: Agent, schedule: Schedule) -> None:
+def show_schedule(invocation: Invocation, agent: Agent, schedule: Schedule) -> None:
     """Where the schedule stands now."""
     screen, now = invocation.screen, system_clock().now()
     view = load_view(invocation, agent, schedule)
@@ -217,7 +217,7 @@ def tell_schedule(invocation: Invocation, agent: Agent, schedule: Schedule) -> N
     next_run = screen.time(view.next_run_at, zone_of(view))
     coming = f", next {next_run}" if view.next_run_at is not None else ""
     screen.show(neutralise(f"{view.id} is {view.state.status.value}: {rule}{coming}"))
-    tell_rest(invocation)
+    show_rest(invocation)
 
 
 @click.command("history", epilog="Example: nightherd schedule history hello/nightly")

@@ -52,7 +52,7 @@ class Spinner:
         self._before, self._turn = job.cost_microusd, job.turns + 1
         self._status.update(self._line())
 
-    def tell(self, event: Event) -> None:
+    def update(self, event: Event) -> None:
         """Take note of an event."""
         self._tally = self._tally.add(event)
         self._turn = max(self._turn, event.turn or 0)
@@ -92,7 +92,7 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def tell(self, name: str) -> None:
+    def update(self, name: str) -> None:
         """One step more."""
         self._progress.update(self._task, advance=1, description=name)
 
@@ -117,7 +117,7 @@ class Busy:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def tell(self, title: str, count: int) -> None:
+    def update(self, title: str, count: int) -> None:
         """`title` is what is worked through, `count` how many of it were so far; 0 says nothing."""
         is_new = title != self._title
         if not is_new and count % EVERY:

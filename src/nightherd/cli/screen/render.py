@@ -10,8 +10,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from nightherd.model.units import rough_duration
-
 CONTROL = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
 REORDERING = {0x61C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 """Marks that change the order in which a line is read, and separators that look like nothing."""
@@ -79,6 +77,8 @@ def next_page(command: str, before: int, limit: int, **narrowed: str | None) -> 
 
 def length(duration: timedelta | None) -> str:
     """How long something took, as precisely as a person wants it; a dash when it is unknown."""
+    from nightherd.model.units import rough_duration  # help shows no durations
+
     return "-" if duration is None else rough_duration(duration)
 
 

@@ -76,7 +76,7 @@ def fork(
         _run(ctx, original, at, agent, asked)
         return
     made = anyio.run(_fork, invocation, Fork(session_id=original.id, at=at))
-    tell_fork(invocation, made)
+    show_fork(invocation, made)
 
 
 async def _fork(invocation: Invocation, request: Fork) -> Session:
@@ -104,7 +104,7 @@ def _run(
     )
 
 
-def tell_fork(invocation: Invocation, made: Session) -> None:
+def show_fork(invocation: Invocation, made: Session) -> None:
     """The new session: its id is what comes out."""
     screen = invocation.screen
     if screen.is_json:
@@ -196,7 +196,7 @@ def use(invocation: Invocation, session: str) -> None:
     """Make a session the agent's current one. The next job of the agent (and channel) continues there."""
     found = named_session(invocation, session)
     used = _update(invocation, UpdateSession(session_id=found.id, is_current=True))
-    _tell(invocation, used, f"the next job of {used.agent} continues in {used.id}")
+    _show_session(invocation, used, f"the next job of {used.agent} continues in {used.id}")
 
 
 @click.command("rename", epilog="Example: nightherd session rename @last 'the parser'")
@@ -210,7 +210,7 @@ def rename(invocation: Invocation, session: str, name: str | None) -> None:
     renamed = _update(invocation, UpdateSession(session_id=found.id, name=name or ""))
     called = renamed.name
     said = f"{renamed.id} is called {called!r}" if called else f"{renamed.id} has no name"
-    _tell(invocation, renamed, said)
+    _show_session(invocation, renamed, said)
 
 
 def _secrets(invocation: Invocation) -> Secrets:
@@ -232,7 +232,7 @@ def _update(invocation: Invocation, request: UpdateSession) -> Session:
     return anyio.run(update)
 
 
-def _tell(invocation: Invocation, session: Session, said: str) -> None:
+def _show_session(invocation: Invocation, session: Session, said: str) -> None:
     screen = invocation.screen
     if screen.is_json:
         screen.document("session", session_row(session), system_clock().now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 
 import click
@@ -29,7 +30,6 @@ from nightherd.cli.screen.render import (
     status_cell,
     table,
 )
-from nightherd.cli.sessions.options import reading
 from nightherd.model.jobs.lost import ObservedJob, lost_text
 from nightherd.model.journal.message import Speaker
 from nightherd.model.sessions.observed import lost_job_of, status_text
@@ -46,7 +46,7 @@ from nightherd.views.conversation import Spoken
 from nightherd.views.session_family import Branch, Comparison, Side
 from nightherd.views.sessions import WAITING, SessionView, list_page, session_row
 from nightherd.wiring.machine import is_at_work
-from nightherd.wiring.stores import open_journals, system_clock
+from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
 
 @click.group(
@@ -109,7 +109,7 @@ def list_sessions(
         limit=limit,
     )
     journals = open_journals(invocation.state_directory())
-    with reading(invocation) as reader:
+    with closing(open_reader(invocation.state_directory())) as reader:
         page = list_page(reader, journals, query, is_at_work, now)
     lost = [lost_job_of(one) for one in page.sessions]
     refresh_lost(invocation, [job for job in lost if job is not None])

@@ -93,8 +93,8 @@ def ensure_transcript_imported(invocation: Invocation, session: Session) -> Sess
     """The session with everything on record that its transcript was imported with."""
     state, fleet = invocation.state_directory(), fleet_if_any(invocation)
 
-    async def tell() -> ImportedTurns:
+    async def import_missing() -> ImportedTurns:
         async with open_turn_import(state, fleet, invocation.environ) as turn_import:
             return await import_transcript_turns(session, turn_import)
 
-    return anyio.run(tell).session
+    return anyio.run(import_missing).session

@@ -84,7 +84,7 @@ def _show_history(
 ) -> None:
     if screen.is_json:
         document = session_document(view)
-        document["history"] = [message_document(one) for one in page.messages]
+        document["history"] = [message_document(message) for message in page.messages]
         document["cut_off"] = page.cut_off
         document["unreadable"] = [
             {
@@ -127,9 +127,9 @@ def _unreadable_text(lost: Unreadable) -> str:
     more = ", ..." if len(lost.offsets) > MOST_PLACES else ""
     lines = f"{counted(len(lost.offsets), 'line')} cannot be read (at byte {where}{more})"
     events = f"{counted(lost.missing, 'event')} missing"
-    told = [lines] if lost.offsets else []
-    told += [events] if lost.missing else []
-    what = " and ".join(told)
+    gaps = [lines] if lost.offsets else []
+    gaps += [events] if lost.missing else []
+    what = " and ".join(gaps)
     return f"not shown: in the journal of {lost.job_id} {what}; details: nightherd doctor --verify"
 
 

@@ -69,10 +69,10 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
             }
             screen.document("session_takeover", data, now)
             return
-        _tell_taken(invocation, taken)
+        _show_taken(invocation, taken)
         screen.show(shell)
         return
-    _tell_taken(invocation, taken)
+    _show_taken(invocation, taken)
     program = shutil.which(program_name, path=invocation.environ.get("PATH"))
     if program is None:
         raise NotFoundError(f"there is no program {program_name!r}", hint=f"install {program_name}")
@@ -85,7 +85,7 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
         data = {"session_id": found.id, "recorded_job_id": taken.id if taken else None}
         screen.document("session_takeover", data, system_clock().now())
     else:
-        _tell_taken(invocation, taken)
+        _show_taken(invocation, taken)
 
 
 def takeover_program(session: Session) -> str:
@@ -144,15 +144,15 @@ def take_in(invocation: Invocation, session: Session, directory: str) -> Job | N
         uuid = session.runtime_session_id
         kept_transcript(invocation.state_directory(), uuid, directory, environment).restore()
 
-    async def tell() -> Job | None:
+    async def import_missing() -> Job | None:
         state = invocation.state_directory()
         async with open_turn_import(state, fleet, invocation.environ) as turn_import:
             return (await import_turns(session, turn_import)).job
 
-    return anyio.run(tell)
+    return anyio.run(import_missing)
 
 
-def _tell_taken(invocation: Invocation, job: Job | None) -> None:
+def _show_taken(invocation: Invocation, job: Job | None) -> None:
     if job is not None:
         said = counted(job.messages, "message")
         invocation.screen.say(f"{said} added outside nightherd are recorded as {job.id}")

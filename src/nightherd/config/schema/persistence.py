@@ -51,7 +51,7 @@ def read_archive_path(text: str) -> str:
         )
     if parts == ["threads", JOB_PLACE]:
         raise InvalidValueError(
-            f"the job's own document is there, and goes; write threads/{JOB_PLACE}/archive/"
+            f"archiving would delete the job's own document there; write threads/{JOB_PLACE}/archive/"
         )
     return text
 

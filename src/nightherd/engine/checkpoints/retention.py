@@ -79,9 +79,9 @@ def forked_at(reader: StateReader, job: Job) -> list[int]:
     if job.session_id is None:
         return []
     return [
-        one.base_seq
-        for one in _branches(reader, job.session_id)
-        if one.base_job_id == job.id and one.base_seq is not None
+        branch.base_seq
+        for branch in _branches(reader, job.session_id)
+        if branch.base_job_id == job.id and branch.base_seq is not None
     ]
 
 

@@ -137,7 +137,7 @@ async def write_state(
     try:
         # In a thread: the whole conversation is read.
         await to_thread.run_sync(write, standing(stores.reader, job_id, place, now=now))
-    except Exception as error:  # noqa: BLE001 (the file is derived: whatever is wrong with it, the job goes on)
+    except Exception as error:  # noqa: BLE001 (the file is derived: whatever is wrong with it, the job continues)
         return f"state.json of {job_id} cannot be written: {error}"
     return None
 

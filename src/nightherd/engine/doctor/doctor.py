@@ -31,8 +31,8 @@ from nightherd.model.doctor import Finding, Level
 from nightherd.model.ids import JobId
 
 Examine = Callable[[], Iterable[Finding]]
-Mend = Callable[[Finding], Awaitable[None]]
-MendAll = Callable[[Sequence[Finding]], Awaitable[None]]
+RepairOne = Callable[[Finding], Awaitable[None]]
+RepairMany = Callable[[Sequence[Finding]], Awaitable[None]]
 OnStep = Callable[[str, int], None]
 """Called with what is being checked or repaired, and how many of it so far."""
 
@@ -46,13 +46,13 @@ class Check(msgspec.Struct, frozen=True):
     name: str
     title: str
     examine: Examine
-    mend: Mend | None = None
+    repair: RepairOne | None = None
     is_deep: bool = False
-    mend_all: MendAll | None = None
+    repair_all: RepairMany | None = None
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check came to."""
+    """The result of one check."""
 
     check: Check
     findings: Sequence[Finding]
@@ -82,7 +82,7 @@ async def examine(
         on_step(check.title, 0)
         findings = _look(check)
         if is_fixing:
-            findings = await _mended(check, findings, on_step)
+            findings = await _repair(check, findings, on_step)
         examined.append(Examined(check=check, findings=findings))
     return examined
 
@@ -106,38 +106,38 @@ def _look(check: Check) -> list[Finding]:
     return findings
 
 
-async def _mended(check: Check, findings: list[Finding], on_step: OnStep) -> list[Finding]:
-    if check.mend_all is not None and any(finding.is_fixable for finding in findings):
-        return await _mended_together(check, check.mend_all, findings)
-    if check.mend is None:
+async def _repair(check: Check, findings: list[Finding], on_step: OnStep) -> list[Finding]:
+    if check.repair_all is not None and any(finding.is_fixable for finding in findings):
+        return await _repair_together(check, check.repair_all, findings)
+    if check.repair is None:
         return findings
-    mended = []
+    repaired = []
     for count, finding in enumerate(findings, 1):
-        on_step(f"mending: {check.title}", count)
-        mended.append(await _mended_alone(check.mend, finding))
-    return mended
+        on_step(f"repairing: {check.title}", count)
+        repaired.append(await _repair_one(check.repair, finding))
+    return repaired
 
 
-async def _mended_alone(mend: Mend, finding: Finding) -> Finding:
+async def _repair_one(repair: RepairOne, finding: Finding) -> Finding:
     if not finding.is_fixable:
         return finding
     try:
-        await mend(finding)
+        await repair(finding)
     except Exception as error:  # noqa: BLE001 - one that fails must not keep the others from it
-        return _not_mended(finding, error)
+        return _not_repaired(finding, error)
     return replace(finding, is_fixed=True)
 
 
-async def _mended_together(
-    check: Check, mend_all: MendAll, findings: list[Finding]
+async def _repair_together(
+    check: Check, repair_all: RepairMany, findings: list[Finding]
 ) -> list[Finding]:
     """Repair all of them, then check again: what is not found any more was fixed."""
     fixable = [finding for finding in findings if finding.is_fixable]
     try:
-        await mend_all(fixable)
+        await repair_all(fixable)
     except Exception as error:  # noqa: BLE001 - one that fails must not keep the others from it
         left = set(_look(check))
-        return [_not_mended(one, error) if one in left else _done(one) for one in findings]
+        return [_not_repaired(one, error) if one in left else _done(one) for one in findings]
     left = set(_look(check))
     return [one if one in left else _done(one) for one in findings]
 
@@ -146,7 +146,7 @@ def _done(finding: Finding) -> Finding:
     return replace(finding, is_fixed=True)
 
 
-def _not_mended(finding: Finding, error: Exception) -> Finding:
+def _not_repaired(finding: Finding, error: Exception) -> Finding:
     return replace(finding, message=f"{finding.message}; not fixed: {message_of(error)}")
 
 
@@ -180,7 +180,7 @@ def record_checks(
             "workers",
             "workers",
             partial(gone_workers, record),
-            mend_all=partial(give_up_workers, record),
+            repair_all=partial(give_up_workers, record),
         ),
         Check(
             "record", "rows and journals", partial(disagreements, record), partial(correct, record)
@@ -189,7 +189,7 @@ def record_checks(
             "orphans",
             ORPHANS,
             partial(orphans, record),
-            mend_all=partial(adopt_orphans, record, on_job=partial(on_step, ORPHANS)),
+            repair_all=partial(adopt_orphans, record, on_job=partial(on_step, ORPHANS)),
         ),
     ]
     damaged = partial(damaged_journals, record, partial(on_step, LINES), known, damaged_bodies)

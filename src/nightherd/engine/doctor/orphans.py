@@ -150,7 +150,7 @@ UNKNOWN = "unknown"
 
 
 async def recreate_lost_journal(record: RepairContext, job: Job) -> None:
-    """Write the journal of an ended job anew, as far as its rows know it, and let the row name its end."""
+    """Write the journal of an ended job again, as far as its rows know it, and let the row name its end."""
     execution = generate_execution_id(job.id, job.epoch)
     with closing(record.journals.open(job.id, epoch=job.epoch, execution=execution)) as journal:
         session = record.reader.find_session(job.session_id) if job.session_id is not None else None

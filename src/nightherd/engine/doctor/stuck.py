@@ -46,7 +46,7 @@ def stuck_jobs(record: RepairContext) -> Iterator[Finding]:
 async def end_stuck_jobs(record: RepairContext, kill_marked: KillMarked, finding: Finding) -> None:
     """End a stuck job as its journal says, or as interrupted where the journal just stops.
 
-    What its last execution started is ended first: nothing of it may go on once the row says that it is over.
+    What its last execution started is ended first: nothing of it may continue once the row says that it is over.
     """
     job = get_job(record.reader, JobId(finding.job_id or ""))
     if not _is_running(job) or _has_worker(record, job):

@@ -229,8 +229,8 @@ class AdoptedRecord:
         is_success = job.exit_reason is ExitReason.SUCCESS
         if is_success or job.usage is not None:
             answer = self.known.tally.answer
-            told = job.summary if job.summary and job.summary != answer else None
-            yield describe(Complete(summary=told, usage=job.usage))
+            summary = job.summary if job.summary and job.summary != answer else None
+            yield describe(Complete(summary=summary, usage=job.usage))
             if not is_success and self._error is not None:
                 yield self._error  # once more: the last word is how it ended
         status = STATUS_OF_EXIT[job.exit_reason]

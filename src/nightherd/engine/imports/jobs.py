@@ -1,7 +1,7 @@
 """Adopting another tool's fleet: its sessions, its jobs with everything that was said, its schedules.
 
 A job's journal is written first and its rows after, and the rows are what the journal comes to. A run that was
-killed leaves journals without rows at most; the next run writes them again and goes on.
+killed leaves journals without rows at most; the next run writes them again and continues.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _with_id(session: Session, tool: str, context: ImportContext) -> Session:
 
 
 def _current_sessions(context: ImportContext) -> dict[str, Session]:
-    """The session that each agent's next job would go on in."""
+    """The session that each agent's next job would continue in."""
     current: dict[str, Session] = {}
     for session in every_session(context.reader, SessionQuery(limit=PAGE)):
         is_over = session.status in SESSION_LIFECYCLE.terminal

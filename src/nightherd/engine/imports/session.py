@@ -82,7 +82,7 @@ async def import_session_file(file: SessionFile, context: ImportContext) -> Adop
 
 
 def _shelve(session: Session, context: ImportContext) -> None:
-    """What Claude goes on from, made from the record; a copy of its own transcript that is here stays."""
+    """What Claude continues from, made from the record; a copy of its own transcript that is here stays."""
     here = context.reader.find_session(session.id)
     uuid = session.runtime_session_id
     if here is None or uuid is None or context.writers is None:

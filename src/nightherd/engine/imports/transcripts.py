@@ -40,7 +40,7 @@ Sink = Callable[[bytes], None]
 
 
 class TranscriptFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a transcript comes to."""
+    """The totals of a transcript."""
 
     working_directory: str
     first_at: datetime

@@ -29,11 +29,11 @@ class AbandonedJobs:
     """The jobs that one worker gave up, and whose hooks are still to be run."""
 
     def __init__(
-        self, agents: Mapping[str, Agent], context: WorkerContext, tell: Callable[[str], None]
+        self, agents: Mapping[str, Agent], context: WorkerContext, report: Callable[[str], None]
     ) -> None:
         self._agents = agents
         self._context = context
-        self._tell = tell
+        self._report = report
         self._waiting: deque[Job] = deque()
         self._more = anyio.Event()
         self.is_busy = False
@@ -61,9 +61,9 @@ class AbandonedJobs:
                 try:
                     await run_hooks(job, self._agents[job.agent], self._context)
                 except NightherdError as error:
-                    self._tell(f"hooks of {job.id}: {error.message}")
+                    self._report(f"hooks of {job.id}: {error.message}")
                 except Exception as error:  # noqa: BLE001 (an edge: one job takes no other with it)
-                    self._tell(f"hooks of {job.id}: {type(error).__name__}: {error}")
+                    self._report(f"hooks of {job.id}: {type(error).__name__}: {error}")
             self.is_busy = False
 
 

@@ -53,7 +53,7 @@ class AnswerStream:
         self._count = 0
 
     def begin(self) -> None:
-        """Drop what was streamed and will not come: the runtime asks for the answer anew."""
+        """Drop what was streamed and will not come: the runtime asks for the answer again."""
         if self._parts:
             self._drop()
 

@@ -106,7 +106,7 @@ def begin(
         found = children_of_calls(job, recorder.tally.open_calls, context)
         left = {call for _, call in found} | past.waiting
         left |= past.repeatable.calls if repeats else set()
-        _tell_return(recorder, job, context, was_suspended=past.was_suspended)
+        _record_return(recorder, job, context, was_suspended=past.was_suspended)
         if past.cut_off != NOTHING_USED:
             recorder.record(_answer_lost(past.cut_off))
         close_open_calls(recorder, past.interruption, besides=frozenset(left))
@@ -235,14 +235,14 @@ def _ask(recorder: Recorder, text: str) -> None:
     recorder.record(SystemEvent(subtype=SystemSubtype.USER_INPUT, content=text, end=True))
 
 
-def _tell_return(recorder: Recorder, job: Job, context: Stores, *, was_suspended: bool) -> None:
-    """Why there is another execution."""
+def _record_return(recorder: Recorder, job: Job, context: Stores, *, was_suspended: bool) -> None:
+    """Record why there is another execution."""
     if was_suspended:
         recorder.record(describe(Resumed(reason="suspended", after_seq=recorder.last_seq)))
     else:
         lost = generate_execution_id(job.id, job.epoch - 1)
         executions = context.reader.list_executions(job.id)
-        reasons = [one.error for one in executions if one.epoch == job.epoch - 1]
+        reasons = [execution.error for execution in executions if execution.epoch == job.epoch - 1]
         reason = (reasons[-1] if reasons else None) or WORKER_GONE
         recorder.record(describe(Recovered(lost_execution=lost, reason=reason)))
 

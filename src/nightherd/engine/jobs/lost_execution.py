@@ -1,4 +1,4 @@
-"""Lost executions: how a job whose worker is gone goes on, by what its journal says. Shared by rescue and doctor."""
+"""Lost executions: how a job whose worker is gone continues, by what its journal says. Shared by rescue and doctor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def change_after_loss(
     max_restarts: int,
     auto_resume: bool = True,
 ) -> SettleExecution | SuspendExecution | LoseExecution:
-    """How the running job goes on: as its journal says it ended, or why it waits, else as lost."""
+    """How the running job continues: as its journal says it ended, or why it waits, else as lost."""
     outcome = known.outcome
     # Killed before its first line: what the journal ends with is the execution before.
     is_unsaid = known.epoch < job.epoch

@@ -50,13 +50,13 @@ def log_rescue(job: Job, context: Stores) -> None:
     )
 
 
-def log_trouble(context: Stores, tell: Callable[[str], None]) -> Callable[[str], None]:
+def log_trouble(context: Stores, report: Callable[[str], None]) -> Callable[[str], None]:
     """Return `tell` with every report written to the operator log as well."""
 
-    def told(text: str) -> None:
+    def logged(text: str) -> None:
         context.log.write(
             LogLine(at=context.clock.now(), level=LogLevel.WARNING, event="trouble", message=text)
         )
-        tell(text)
+        report(text)
 
-    return told
+    return logged

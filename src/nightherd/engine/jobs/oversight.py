@@ -39,7 +39,7 @@ class Stopper:
             self.scope.cancel()
 
     def hand_over(self) -> None:
-        """Stop now and give the job back: it waits for another worker, which goes on with it."""
+        """Stop now and give the job back: it waits for another worker, which continues it."""
         if self.reason is None:
             self.is_handed_over = True
             self.scope.cancel()

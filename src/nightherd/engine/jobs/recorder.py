@@ -31,7 +31,7 @@ OnEvent = Callable[[Event], None]
 
 
 class Recorder:
-    """Records one execution's events; `tally` is what the job's whole record comes to."""
+    """Records one execution's events; `tally` is the totals of the job's whole record."""
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
         with scope:
             refused = await self.watch.before_start()
             if refused is not None:
-                stop = self._told(refused)
+                stop = self._recorded_stop(refused)
             else:
                 stop = await self._attempts(request, asked_at)
         if stopper.is_abandoned or (stopper.is_handed_over and scope.cancelled_caught):
@@ -80,7 +80,7 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
         if scope.cancelled_caught and stopper.reason is not None:
             return Outcome(exit_reason=stopper.reason)
         if scope.cancelled_caught and left is not None and left <= timeout:
-            return self._told(self.watch.out_of_time())
+            return self._recorded_stop(self.watch.out_of_time())
         if scope.cancelled_caught and limit is not None:
             key = TIMEOUT_KEY if limit == request.agent.session.job_timeout else "job_timeout"
             message = f"the job ran longer than its {key} of {format_duration(limit)}"
@@ -93,11 +93,11 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
         return max(limit - earlier, timedelta()).total_seconds()
 
     async def _attempts(self, request: RuntimeRequest, asked_at: int) -> Stop:
-        """Run, and run again as long as failures may pass; `request` is good until the record goes on."""
+        """Run, and run again as long as failures may pass; `request` is good until the record continues."""
         wary = replace(request, may_spend=self.watch.may_spend, late=self._take_late)
         await keep_within_context(wary, self.job, self.recorder, self.context)
         if self.watch.stopped is not None:
-            return self._told(self.watch.stopped)
+            return self._recorded_stop(self.watch.stopped)
         is_again = False
         while True:
             self.recorder.last_error = None
@@ -107,7 +107,7 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
                 request = replace(request, is_continued=True)
             stop = await self._attempt(request)
             if stop is not None:
-                return self._told(stop)
+                return self._recorded_stop(stop)
             outcome = self.recorder.tally.outcome or SILENT_END
             if outcome.exit_reason is ExitReason.SUCCESS:
                 return outcome
@@ -232,8 +232,8 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
         if not self.stopper.is_abandoned:
             self.stream.recorded(self.recorder.record(event))
 
-    def _told(self, stop: Stop) -> Stop:
-        """A job that a limit ends says so on record."""
+    def _recorded_stop(self, stop: Stop) -> Stop:
+        """Record the error of a job that a limit ends; return how it stops."""
         if isinstance(stop, Outcome) and stop.error is not None:
             return self._fail(ErrorEvent(message=stop.error, code=stop.error_code))
         return stop

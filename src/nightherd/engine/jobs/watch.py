@@ -1,4 +1,4 @@
-"""Watch: what looks at a run while it goes on: what it uses, and where a bookmark is due.
+"""Watch: observes a run: what it uses, and where a bookmark is due.
 
 An execution asks its watch at the few places there are and obeys what it says; how limits are kept and
 checkpoints are made is no matter of the execution's.
@@ -17,7 +17,7 @@ from nightherd.engine.children import ChildJobs
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.inbox.reviews import Reviews
 from nightherd.engine.jobs.recorder import Recorder
-from nightherd.engine.limits.answers import answer_changes, obey_earlier, tell_asker
+from nightherd.engine.limits.answers import answer_changes, notify_asker, obey_earlier
 from nightherd.engine.limits.budgets import SharedBudget
 from nightherd.engine.limits.guard import Guard, Stop, earlier_ms, job_limits, stop_of
 from nightherd.engine.limits.logins import price_unknown
@@ -176,7 +176,7 @@ class QuietWatch:
             await _write_ended_children(job, self._context)
         if not is_completed or self._was_suspended():
             await self._bookmarks.state_file.write_end()
-        await _tell_asker(job, self._context)
+        await _notify_asker(job, self._context)
 
     def _was_suspended(self) -> bool:
         """Whether a file shows the job where an earlier execution stopped."""
@@ -320,7 +320,7 @@ class CloseWatch:
         await self.state_file.write_end()
         await _write_ended_children(job, self._context)
         await obey_earlier(job, self._context)
-        await _tell_asker(job, self._context)
+        await _notify_asker(job, self._context)
 
     async def _count(self, asked: Used) -> Hit | None:
         if not self._is_shared:
@@ -339,11 +339,11 @@ class CloseWatch:
         return self.stopped
 
 
-async def _tell_asker(job: Job, context: WorkerContext) -> None:
+async def _notify_asker(job: Job, context: WorkerContext) -> None:
     """The job that `job` was asked about may have been let fail."""
     waiting_id = asked_about(job)
     if waiting_id is not None:
-        await tell_asker(job, context)
+        await notify_asker(job, context)
         await write_stopped(waiting_id, context, context.threads)
 
 

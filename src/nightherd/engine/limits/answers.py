@@ -56,7 +56,7 @@ async def obey_earlier(job: Job, context: Stores) -> None:
         await _obey(job, asked, context)
 
 
-async def tell_asker(job: Job, context: Stores) -> None:
+async def notify_asker(job: Job, context: Stores) -> None:
     """Do what `job` has answered when the job it was asked about began to wait only just now."""
     waiting_id = asked_about(job)
     waiting = context.reader.find_job(waiting_id) if waiting_id is not None else None

@@ -74,7 +74,7 @@ class SharedBudget:
         above = days_above(self._within, context)
         days = (*daily_limits(agent, job.schedule, context.budget), *above)
         # An agent may be above itself: its day is one.
-        self._days = tuple({(one.scope, one.agent, one.schedule): one for one in days}.values())
+        self._days = tuple({(day.scope, day.agent, day.schedule): day for day in days}.values())
         self._lasting = self._budgets_that_last()
 
     @property
@@ -86,7 +86,7 @@ class SharedBudget:
     def limits_spending(self) -> bool:
         """Whether one of the budgets is of dollars."""
         return any(one.name is LimitName.SPEND for one in self._lasting) or any(
-            one.limits.spend is not None for one in self._days
+            day.limits.spend is not None for day in self._days
         )
 
     async def count(self, asked: Used, at: datetime) -> Hit | None:

@@ -2,7 +2,7 @@
 
 Runtimes that ask before they call a model are refused before anything is spent. The others are stopped
 at the first event that shows more than there may be, before the next tool, so that they go beyond by one
-turn at most; what they are told says by how much. Before a job is stopped it is looked whether somebody has
+turn at most; their limits say by how much. Before a job is stopped it is looked whether somebody has
 given it more meanwhile.
 """
 
@@ -80,7 +80,7 @@ def limits_for(job: Job, options: JobOptions, agent: Agent) -> Limits:
 
 
 def used_by(tally: Tally, running_ms: int) -> Used:
-    """What a job's record comes to."""
+    """The totals of a job's record."""
     usage = tally.usage
     return Used(
         spend=usage.cost_microusd,
@@ -111,7 +111,7 @@ class Guard:
     ) -> None:
         self._agent = agent
         self._know(limits)
-        self._told = limits
+        self._given = limits
         """Of what the runtime was told how much is left."""
         self._clock = context.clock
         self._begun = context.clock.monotonic()
@@ -168,13 +168,13 @@ class Guard:
 
     def _stopped_by_itself(self, event: ErrorEvent) -> Hit | None:
         """The limit at which the runtime has stopped where it was told to."""
-        told, hit = self._told, None
-        if event.code == ExitReason.LIMIT and told.spend is not None:
+        given, hit = self._given, None
+        if event.code == ExitReason.LIMIT and given.spend is not None:
             used = self.used  # `spend_left`, to the last rounding
-            at_least = replace(used, spend=max(used.spend, told.spend))
-            hit = decide(at_least, bounds(told), has_more=True)
-        elif event.code == ExitReason.MAX_TURNS and told.turns is not None:
-            hit = decide(self.used, bounds(told), has_more=True)  # `turns_left`
+            at_least = replace(used, spend=max(used.spend, given.spend))
+            hit = decide(at_least, bounds(given), has_more=True)
+        elif event.code == ExitReason.MAX_TURNS and given.turns is not None:
+            hit = decide(self.used, bounds(given), has_more=True)  # `turns_left`
         return None if hit is None else self._waiting_if_raised(hit)
 
     def before_turn(self, asked: Used) -> Hit | None:
@@ -193,13 +193,13 @@ class Guard:
 
     def spend_left(self) -> int | None:
         """Micro-dollars it may still spend."""
-        self._told = self._limits
+        self._given = self._limits
         limit = self._limits.spend
         return None if limit is None else max(0, limit - self.used.spend)
 
     def turns_left(self) -> int | None:
         """Turns it may still take."""
-        self._told = self._limits
+        self._given = self._limits
         limit = self._limits.turns
         return None if limit is None else max(0, limit - self.used.turns)
 
@@ -231,14 +231,14 @@ class Guard:
         return met() if hit is not None and self._learn() else hit
 
     def _waiting_if_raised(self, hit: Hit) -> Hit:
-        """A run that has ended at its limit fails no job that has been given more: it waits, and goes on at once."""
+        """A run that has ended at its limit fails no job that has been given more: it waits, and continues at once."""
         self._learn()
         is_raised = (self._limits.maximum(hit.name) or 0) > hit.maximum
         return replace(hit, outcome=OnLimit.SUSPEND) if is_raised else hit
 
     def _know(self, limits: Limits) -> None:
         self._limits = limits
-        # Asked before and after every turn: not looked up anew for each.
+        # Asked before and after every turn: not looked up again for each.
         self._bounds = bounds(limits)
         self._of_turns = bounds(replace(limits, spend=None, tokens=None))
         self._of_amounts = bounds(replace(limits, turns=None, duration=None))
@@ -257,4 +257,6 @@ def earlier_ms(job: Job, context: Stores) -> int:
     if job.epoch <= 1:
         return 0
     executions = context.reader.list_executions(job.id)
-    return sum(one.duration_ms or 0 for one in executions if one.epoch < job.epoch)
+    return sum(
+        execution.duration_ms or 0 for execution in executions if execution.epoch < job.epoch
+    )

@@ -44,7 +44,7 @@ def free_agents(
     at: datetime,
 ) -> Collection[str]:
     """Return those of `agents` whose jobs no limit stops; `ids` are the limits that could stop each."""
-    active = {one.id for one in limits if one.next_start_at > at}
+    active = {limit.id for limit in limits if limit.next_start_at > at}
     if not active:
         return agents
     return [name for name in agents if active.isdisjoint(ids.get(name, ()))]

@@ -139,11 +139,11 @@ def _number(
             return message_at(journals, parts, part.job.id, seq)
         case AtCheckpoint(number=number, job_id=job_id):
             part = _part(parts, job_id)
-            found = list_bookmarks(reader, journals, part.job.id)
-            for checkpoint in found:
+            bookmarks = list_bookmarks(reader, journals, part.job.id)
+            for checkpoint in bookmarks:
                 if checkpoint.number == number and checkpoint.seq <= _last_seq(journals, part):
                     return message_at(journals, parts, part.job.id, checkpoint.seq)
-            there = f"1 to {found[-1].number}" if found else "none"
+            there = f"1 to {bookmarks[-1].number}" if bookmarks else "none"
             raise InvalidValueError(
                 f"job {part.job.id} has no checkpoint {number} in this session; it has {there}"
             )

@@ -64,7 +64,7 @@ class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
     session_terms: SessionTerms | None = None
     """Instead of the agent's own: what its schedule says, or the one who asks."""
     into: SessionId | None = None
-    """The session it goes on in, as it is."""
+    """The session it continues in, as it is."""
     branch: Branch | None = None
     """The branch it begins, recorded together with it."""
     overrides: JobOptions = NO_OPTIONS
@@ -273,7 +273,7 @@ def _limits_spending(
     if job_limits(agent, options).spend is not None or context.budget.spend is not None:
         return True
     within = options.within
-    if any(one.name is LimitName.SPEND for one in tree_budgets(within, context)):
+    if any(budget.name is LimitName.SPEND for budget in tree_budgets(within, context)):
         return True
     days = [
         *daily_limits(agent, schedule, context.budget),

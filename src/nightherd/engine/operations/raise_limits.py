@@ -111,7 +111,7 @@ def _check_not_lower(job: Job, agent: Agent, new: Mapping[str, int], reader: Sta
 
 
 def used_up(maxima: Mapping[str, int], used: Used, code: str | None) -> LimitName | None:
-    """The first of `maxima` that leaves nothing to go on with, for a job that waits with that code.
+    """The first of `maxima` that leaves nothing to continue with, for a job that waits with that code.
 
     A job may do without further children, unless it waits for one.
     """
@@ -125,7 +125,7 @@ def used_up(maxima: Mapping[str, int], used: Used, code: str | None) -> LimitNam
 
 def used_in_all(job: Job, reader: StateReader) -> Used:
     """What the job has used with those below it, and how long it has run."""
-    ran = sum(one.duration_ms or 0 for one in reader.list_executions(job.id))
+    ran = sum(execution.duration_ms or 0 for execution in reader.list_executions(job.id))
     return used_of(job) + reader.used_below(job.id) + Used(duration=ran)
 
 

@@ -26,7 +26,7 @@ from nightherd.views.checkpoints import list_bookmarks
 from nightherd.views.jobs import get_job
 
 OPEN = (JobStatus.RUNNING, JobStatus.PENDING)
-"""Jobs that go on anyway."""
+"""Jobs that continue anyway."""
 
 LOOKED_BACK = 16
 """Jobs of a session that are looked at for one that was resumed under the same key."""

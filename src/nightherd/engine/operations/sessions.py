@@ -8,7 +8,7 @@ from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.operations.fork import ForkPoint, find_point, forked
 from nightherd.engine.operations.new_job import apply_with_fresh_ids
 from nightherd.engine.operations.requests import ClearSession, Fork, UpdateSession
-from nightherd.engine.sessions.import_turns import told
+from nightherd.engine.sessions.import_turns import ensure_turns_imported
 from nightherd.errors import NightherdError, RefusedError, SessionNotFoundError
 from nightherd.model.change import Applied, Change, Refused, Why
 from nightherd.model.ids import RandomText, generate_session_id
@@ -23,7 +23,7 @@ NAME_LIMIT = 100
 
 async def fork(request: Fork, context: FleetContext) -> Session:
     """Record the branch and return it."""
-    session = await told(get_session(context.reader, request.session_id), context)
+    session = await ensure_turns_imported(get_session(context.reader, request.session_id), context)
     point = find_point(context.reader, context.journals, session, request.at)
     return await fork_session(
         session,

@@ -14,7 +14,7 @@ from nightherd.engine.operations.new_job import (
     session_key_of,
 )
 from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Submit
-from nightherd.engine.sessions.import_turns import told
+from nightherd.engine.sessions.import_turns import ensure_turns_imported
 from nightherd.errors import RefusedError, UsageError
 from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.ids import JobId, SessionId
@@ -106,7 +106,7 @@ async def _in_branch_of_own(draft: JobDraft, context: FleetContext) -> JobDraft:
     current = context.reader.current_session(key)
     if current is None:
         return draft
-    session = await told(current, context)
+    session = await ensure_turns_imported(current, context)
     return _forked(draft, find_branch(session, AtLastTurn(), context))
 
 
@@ -129,7 +129,10 @@ async def _find(draft: JobDraft, session_id: SessionId, context: FleetContext) -
 
     What no agent of the fleet said is for any agent whose runtime understands it.
     """
-    session, agent = await told(get_session(context.reader, session_id), context), draft.agent
+    session, agent = (
+        await ensure_turns_imported(get_session(context.reader, session_id), context),
+        draft.agent,
+    )
     if session.agent == agent.name:
         return session
     if session.agent in context.agents:

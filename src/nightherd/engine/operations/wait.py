@@ -13,6 +13,10 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper, oversee
 from nightherd.engine.jobs.recorder import OnEvent
 from nightherd.engine.jobs.runner import run_job
+from nightherd.engine.operations.agents import agents_of
+from nightherd.engine.operations.new_job import Submitted
+from nightherd.engine.operations.perform import perform
+from nightherd.engine.operations.requests import NewJobRequest
 from nightherd.errors import FencedError, NightherdError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
@@ -49,6 +53,37 @@ class _Viewer:
             self(event)
 
 
+async def run_and_wait(
+    request: NewJobRequest,
+    context: WorkerContext,
+    *,
+    rescue: Rescue,
+    stopper: Stopper,
+    on_job: Callable[[Job], None],
+    on_event: OnEvent,
+    on_wait: OnWait = lambda reason: None,
+    injected: Sequence[InjectedMcpServerDef] = (),
+) -> Job:
+    """Carry out the request and wait for its job, as `wait_for_job` does; return the job as it ended.
+
+    `on_job` is called with the job once it is durable and before it runs.
+    """
+    agent = agents_of(context).find(request, context.reader)
+    result = await perform(request, context, rescue=rescue)
+    job = result.job if isinstance(result, Submitted) else result
+    on_job(job)
+    return await wait_for_job(
+        job.id,
+        agent,
+        context,
+        on_event=on_event,
+        on_wait=on_wait,
+        stopper=stopper,
+        rescue=rescue,
+        injected=injected,
+    )
+
+
 async def wait_for_job(
     job_id: JobId,
     agent: Agent,
@@ -70,7 +105,7 @@ async def wait_for_job(
     on again: it follows the job when another worker has it by then, and continues it when nobody has.
     """
     show = _Viewer(on_event)
-    told = ""
+    reported = ""
     for look in count(1):
         context = await _with_lease(context, stopper, rescue, on_wait)
         if stopper.reason is not None:
@@ -90,9 +125,9 @@ async def wait_for_job(
         except FencedError:
             continue  # the lease is lost, or another worker has the job
         except RefusedError as error:  # it has to wait, or another worker was quicker
-            if told != error.message:
+            if reported != error.message:
                 on_wait(error.message)
-                told = error.message
+                reported = error.message
             await _run_first(job, context, stopper, on_wait)
         else:
             show.catch_up(job_id, context.journals)
@@ -134,7 +169,7 @@ async def _run_first(job: Job, context: WorkerContext, stopper: Stopper, on_wait
     """Run the job that goes first in the session of `job`, if it waits for a worker; wake it if its time has come.
 
     There may be no other worker. Once `stopper` is set, the job is handed back. Why it could not be run
-    is told to `on_wait`: it is no failure of `job`.
+    is passed to `on_wait`: it is no failure of `job`.
     """
     ahead = context.reader.jobs_ahead(job, 1)
     first = ahead[0] if ahead else None

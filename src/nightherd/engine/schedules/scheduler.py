@@ -1,7 +1,7 @@
 """Scheduling: fires the slots of every schedule when they are due, each exactly once.
 
 Any number of processes may do this on one state directory. What decides is the slot's row: the first to
-write it made its job, or skipped it; everybody else is refused and goes on. Nothing here waits for a job,
+write it made its job, or skipped it; everybody else is refused and continues. Nothing here waits for a job,
 so no schedule delays another.
 """
 
@@ -117,10 +117,10 @@ class Scheduler:
                 wait_s = self._wait_s()
             except NightherdError as error:
                 # A full disk, say: nothing is lost, the slots are still due when it is better.
-                self._tell_trouble(error.message)
+                self._report_trouble(error.message)
                 wait_s = LOOK_S
-            except Exception as error:  # noqa: BLE001 (an edge: schedules go on while the process does)
-                self._tell_trouble(f"scheduling: {type(error).__name__}: {error}")
+            except Exception as error:  # noqa: BLE001 (an edge: schedules continue while the process does)
+                self._report_trouble(f"scheduling: {type(error).__name__}: {error}")
                 wait_s = LOOK_S
             with anyio.move_on_after(wait_s):
                 await self._woken.wait()
@@ -133,7 +133,7 @@ class Scheduler:
     async def plan_now(self) -> datetime:
         """Take in what changed, and put the next slot of every schedule on record; as of when."""
         now, fleet = self._context.clock.now(), self._fleet
-        overrides = {one.id: one for one in self._context.reader.list_overrides()}
+        overrides = {override.id: override for override in self._context.reader.list_overrides()}
         is_set_back = self._clock_watch.is_set_back(now)
         changed = {
             key
@@ -164,7 +164,9 @@ class Scheduler:
         """Work out the next slot of every schedule, or of `only` those, and put it on record."""
         reader = self._context.reader
         states = {state.id: state for state in reader.list_schedules()}
-        found = {one.id: one for one in entries(self._fleet, overrides, self._reports.on_trouble)}
+        found = {
+            entry.id: entry for entry in entries(self._fleet, overrides, self._reports.on_trouble)
+        }
         wanted = sorted(found.keys() if only is None else found.keys() & set(only))
         if only is None:
             self._is_new = True  # until all of it is on record
@@ -304,7 +306,7 @@ class Scheduler:
                 self._expect(key, waiting, at=now + timedelta(seconds=LOOK_S))
                 return False
             case Refused(why=why) if why is not Why.DUPLICATE:
-                # Overridden or disabled meanwhile: it is looked at anew.
+                # Overridden or disabled meanwhile: it is looked at again.
                 self._due.pop(key, None)
                 self._stale.add(key)
                 return False
@@ -313,7 +315,7 @@ class Scheduler:
         self._expect(key, firing.next)
         return True
 
-    def _tell_trouble(self, text: str) -> None:
+    def _report_trouble(self, text: str) -> None:
         """Once, however often it is met in a row."""
         if text != self._last_trouble:
             self._last_trouble = text

@@ -35,7 +35,7 @@ class Keeper(Protocol):
 
 
 class Cleanup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cleanup came to."""
+    """The result of a cleanup."""
 
     removed: Sequence[Session]
     """Cleaned up; in a dry run, what would be."""

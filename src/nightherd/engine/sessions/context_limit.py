@@ -41,7 +41,7 @@ from nightherd.model.sessions.context_window import (
 from nightherd.model.sessions.session import Session
 from nightherd.model.usage import BYTES_PER_TOKEN, NOTHING_USED
 from nightherd.ports import RuntimeRequest, no_history
-from nightherd.ports.runtime import nobody_listens
+from nightherd.ports.runtime import ignore_event
 from nightherd.views.conversation import events_of, segments_of
 
 COMPACTED = frozenset(
@@ -161,7 +161,7 @@ async def _summary_of(
     plain = digest(messages, before)
     if not request.agent.runtime.summarises:
         return plain, DIGEST
-    whole = "\n\n".join(filter(None, [before, *map(_told, messages)]))
+    whole = "\n\n".join(filter(None, [before, *map(_message_text, messages)]))
     is_refused = False
 
     async def may_spend(microusd: int | None, tokens: int) -> Shortfall | None:
@@ -223,15 +223,15 @@ def _alone(agent: Agent) -> Agent:
     return replace(agent, tools=(), mcp_servers=(), system_prompt=None, max_turns=1)
 
 
-def _told(message: Message) -> str:
+def _message_text(message: Message) -> str:
     calls = "".join(f"\n[calls {call.tool_name}: {call.input}]" for call in message.calls)
     return f"{message.speaker.value}: {message.text}{calls}"
 
 
 async def _events_of_run(
-    request: RuntimeRequest, context: WorkerContext, note: Callable[[Event], None] = nobody_listens
+    request: RuntimeRequest, context: WorkerContext, note: Callable[[Event], None] = ignore_event
 ) -> list[Event]:
-    """Everything a run has to say, told to `note` as it comes. One that breaks says so: the conversation just stays as large as it is."""
+    """Return the events of a run, passed to `note` as they come. When it fails, the conversation stays as large as it is."""
     found: list[Event] = []
     try:
         runtime = await context.runtime(request.agent.runtime.name)

@@ -1,6 +1,6 @@
 """External turns: what was added to a session outside nightherd, separated from what its jobs said.
 
-A runtime's own memory holds both. What is in it and not on record was said by hand, unless it is what a job of
+A runtime's own memory holds both. What is in it and not in the journal was added outside nightherd, unless it is what a job of
 ours had asked and was not answered, or was cut off from.
 """
 

@@ -62,8 +62,8 @@ def is_only_retold(session: Session, parts: Sequence[Segment]) -> bool:
     return session.imported_from is not None and all(part.job.worker == RETOLD for part in own)
 
 
-async def told(session: Session, context: Stores) -> Session:
-    """The session with everything on record that its transcript was imported with."""
+async def ensure_turns_imported(session: Session, context: Stores) -> Session:
+    """Return the session, with all turns of its imported transcript recorded."""
     if context.finished is None or session.imported_from is None:
         return session
     turn_import = TurnImport(
@@ -89,7 +89,7 @@ async def import_transcript_turns(session: Session, turn_import: TurnImport) -> 
 async def import_turns(
     session: Session, turn_import: TurnImport, *, is_kept: bool = False
 ) -> ImportedTurns:
-    """Record what was said by hand; in a branch of its end when the session is over, as by any job.
+    """Record turns that were added outside nightherd; in a branch of its end when the session is over, as by any job.
 
     With `is_kept` as far as our copy of the transcript has it.
     """
@@ -114,18 +114,20 @@ async def import_turns(
     cause = IMPORTED if is_kept else BY_HAND
     is_branched = is_over(session)
     into = _branch(session, events, turn_import) if is_branched else session
-    telling = _Telling(into, events, cause, turn_import.version, not_before=_last_start(parts))
-    turn_import.finished.write(telling.job_id, telling.events())
+    turn_journal = _TurnJournal(
+        into, events, cause, turn_import.version, not_before=_last_start(parts)
+    )
+    turn_import.finished.write(turn_journal.job_id, turn_journal.events())
     turn_import.finished.sync()
-    rows = rebuilt_rows(telling.known)
+    rows = rebuilt_rows(turn_journal.known)
     if rows is None:
-        raise NightherdError(f"the record of {telling.job_id} has no header")
-    after = _after(into, rows, parts, telling.known)
+        raise NightherdError(f"the record of {turn_journal.job_id} has no header")
+    after = _after(into, rows, parts, turn_journal.known)
     return await _record(None if is_branched else session, after, rows, turn_import)
 
 
 def _branch(session: Session, events: Sequence[Event], turn_import: TurnImport) -> Session:
-    """A session that goes on from the end of one that is over; what is said in it is the runtime's same session."""
+    """A session that continues from the end of one that is over; what is said in it is the runtime's same session."""
     point = find_point(turn_import.reader, turn_import.journals, session)
     session_id = generate_session_id(hashed_text(_seed(session, events)))
     made = forked(session, point, session_id=session_id, at=session.last_active_at)
@@ -155,8 +157,8 @@ async def _record(
             return ImportedTurns(session=after, job=made)
         case Refused(why=Why.STALE | Why.ID_TAKEN | Why.SESSION_BUSY):
             # Another process has imported it, or is about to: leave it to that one.
-            found = turn_import.reader.find_session(after.id)
-            return ImportedTurns(session=found or after)
+            session = turn_import.reader.find_session(after.id)
+            return ImportedTurns(session=session or after)
         case _:
             raise NightherdError(f"the new turns of session {after.id} could not be imported")
 
@@ -182,8 +184,8 @@ def _after(
     )
 
 
-class _Telling:
-    """The journal of such a job, and what it comes to once all its events were taken."""
+class _TurnJournal:
+    """The journal of such a job, and what is known of the job after its last event."""
 
     def __init__(
         self,

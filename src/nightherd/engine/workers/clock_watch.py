@@ -48,7 +48,7 @@ AT_ONCE = 50
 
 
 async def wake_jobs(context: Stores) -> int:
-    """Let every job go on whose time has come; how many did. However many ask at once, each goes on once."""
+    """Let every job continue whose time has come; how many did. However many ask at once, each continues once."""
     at = context.clock.now()
     due = context.reader.jobs_to_wake(at, AT_ONCE)
     if not due:

@@ -1,4 +1,4 @@
-"""Rescue: jobs whose worker is gone go on with another one. Any worker does it for all.
+"""Rescue: another worker resumes jobs whose worker is gone. Any worker does it for all.
 
 First the worker is given up, which refuses its next heartbeat; then everything its execution started is
 killed and seen gone; then the job is settled as its journal says, or waits for its next execution, or ends
@@ -44,11 +44,11 @@ OnTrouble = Callable[[str], None]
 
 
 Resumes = Callable[[Job, timedelta], bool]
-"""Whether this job goes on by itself, so long after its last sign of life."""
+"""Whether this job resumes by itself, so long after its last sign of life."""
 
 
 def always(job: Job, silent: timedelta) -> bool:
-    """Every lost job goes on."""
+    """Every lost job continues."""
     return True
 
 
@@ -72,7 +72,7 @@ class RescueTerms(msgspec.Struct, frozen=True, kw_only=True):
     max_restarts: int
     kill_all_marked: KillAllMarked
     resumes: Resumes = always
-    """Whether a job that was lost goes on by itself."""
+    """Whether a job that was lost resumes by itself."""
 
 
 def nobody_else(job: Job) -> bool:
@@ -140,7 +140,7 @@ async def _rescue(
     for message in left.values():
         on_trouble(message)
     ended = [job for job in jobs if generate_execution_id(job.id, job.epoch) not in left]
-    # Reading journals takes time, and the jobs that this worker runs go on meanwhile.
+    # Reading journals takes time, and the jobs that this worker runs continue meanwhile.
     known = await to_thread.run_sync(_read, ended, record)
     changes: list[Change] = []
     late: dict[JobId, LateAnswers | None] = {}
@@ -232,4 +232,6 @@ async def _apply(
             return []
         each = [await _apply([change], record, on_trouble) for change in changes]
         return [job for jobs in each for job in jobs]
-    return [one.job for one in answers if isinstance(one, Applied) and one.job is not None]
+    return [
+        answer.job for answer in answers if isinstance(answer, Applied) and answer.job is not None
+    ]

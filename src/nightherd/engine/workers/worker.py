@@ -41,7 +41,7 @@ from nightherd.model.schedules.jobs import for_schedule
 IDLE_S = 0.25
 """How late a job may be taken that another process has submitted."""
 WAKE_S = 1.0
-"""How late a job that waits for a time may go on."""
+"""How late a job that waits for a time may continue."""
 EXPIRE_S = 30.0
 """How late a session that has expired may say so in its row."""
 ANSWERS_S = 30.0
@@ -102,7 +102,7 @@ class WorkerLoop:
     def adopt(self, fleet: Fleet) -> None:
         """From now on jobs of these agents are taken, and lost ones rescued as these say.
 
-        Those that run go on as they began.
+        Those that run continue as they began.
         """
         self._context = for_fleet(self._context, fleet, self._fleet)
         self._rescue_terms = replace(
@@ -213,7 +213,7 @@ class WorkerLoop:
                 free_agents(self._runnable, self._stopped_by, limits, at)
             )
         except NightherdError as error:
-            self._tell_trouble(error.message)
+            self._report_trouble(error.message)
             return True
 
     async def _claim(self) -> list[tuple[Job, Applied]]:
@@ -232,15 +232,15 @@ class WorkerLoop:
         try:
             answers = await self._context.state.apply([change] * self._at_once)
             found = [
-                (one.job, one)
-                for one in answers
-                if isinstance(one, Applied) and one.job is not None
+                (answer.job, answer)
+                for answer in answers
+                if isinstance(answer, Applied) and answer.job is not None
             ]
             for job, _ in found:
                 self._running[job.id] = self._make_stopper()
         except NightherdError as error:
             # A full disk, say. What was claimed all the same is found as an orphan.
-            self._tell_trouble(error.message)
+            self._report_trouble(error.message)
             return []
         finally:
             self._is_claiming = False
@@ -270,12 +270,12 @@ class WorkerLoop:
             )
         except NightherdError as error:
             # Fenced: another worker has it by now. Anything else: it is an orphan, to be rescued.
-            self._tell_trouble(f"{job.id}: {error.message}")
+            self._report_trouble(f"{job.id}: {error.message}")
             if isinstance(error, StateError) and error.can_pass:
                 # With a full disk, say, each job that is taken would be given back at once.
                 self._backoff.hold(error.message, self._context.clock.monotonic())
         except Exception as error:  # noqa: BLE001 (an edge: one job takes no other with it)
-            self._tell_trouble(f"{job.id}: {type(error).__name__}: {error}")
+            self._report_trouble(f"{job.id}: {type(error).__name__}: {error}")
         else:
             self._backoff.reset()
             self._reports.on_end(ended)
@@ -285,7 +285,7 @@ class WorkerLoop:
 
     async def _oversee(self) -> None:
         await oversee(self._running, self._context, wait=self._beats.wait)
-        self._tell_trouble("the lease is lost; every job is left to other workers")
+        self._report_trouble("the lease is lost; every job is left to other workers")
         self.drain()
 
     async def _repeat(self, duty: Callable[[], Awaitable[None]], every_s: float) -> None:
@@ -299,17 +299,17 @@ class WorkerLoop:
             if await wake_jobs(self._context) or await expire_items(self._context):
                 self._freed.set()
         except NightherdError as error:
-            self._tell_trouble(error.message)
+            self._report_trouble(error.message)
 
     async def _expire_sessions(self) -> None:
         """Expire unused sessions."""
         try:
             await expire_sessions(self._context)
         except NightherdError as error:
-            self._tell_trouble(error.message)
+            self._report_trouble(error.message)
 
     async def _obey_answers(self) -> None:
-        """Jobs that wait although they have been answered go on."""
+        """Jobs that wait although they have been answered continue."""
         while True:
             await self._obey()
             await anyio.sleep(ANSWERS_S)
@@ -318,7 +318,7 @@ class WorkerLoop:
         try:
             await self._answers.obey(self._context)
         except NightherdError as error:
-            self._tell_trouble(error.message)
+            self._report_trouble(error.message)
 
     async def _rescue_lost(self) -> None:
         for notice in self._context.state.take_notices():
@@ -330,11 +330,11 @@ class WorkerLoop:
                 is_orphan=self._is_orphan,
                 # Given up by others, it still stops its own jobs itself first.
                 is_wanted=lambda job: job.id not in self._running,
-                on_trouble=self._tell_trouble,
+                on_trouble=self._report_trouble,
                 threads=self._context.threads,
             )
         except NightherdError as error:
-            self._tell_trouble(f"rescue: {error.message}")
+            self._report_trouble(f"rescue: {error.message}")
             return
         for job in rescued:
             log_rescue(job, self._context)
@@ -355,7 +355,7 @@ class WorkerLoop:
             found = self._record.reader.find_job(above) if above is not None else None
         return False
 
-    def _tell_trouble(self, text: str) -> None:
+    def _report_trouble(self, text: str) -> None:
         """Once, however often it is met in a row."""
         if text != self._last_trouble:
             self._last_trouble = text

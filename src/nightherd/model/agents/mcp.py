@@ -51,7 +51,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call of an injected tool came to."""
+    """The result of a call of an injected tool."""
 
     text: str
     is_error: bool = False

@@ -4,7 +4,7 @@ A turn is one answer and its tool call. In a script it is the steps up to and in
 a `say` that no `tool` follows; `sleep`, `think` and `fail` belong to the turn they lead into, `usage` to
 the turn that has begun, or else to the one right before it. A `repeat` stands for itself: turns never
 cross its edges. So the n-th turn of a script has always the same steps, which is what lets a resumed
-job go on where the record ends.
+job continue where the record ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checkpoint: a bookmark in a job's journal. The messages are in the journal; this is where to go on."""
+"""Checkpoint: a bookmark in a job's journal. The messages are in the journal; this is where to continue."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemoveCheckpoints(msgspec.Struct, frozen=True, kw_only=True):
-    """Take bookmarks of a job away. Rows and lines stay; the last one of a job that can go on is refused."""
+    """Take bookmarks of a job away. Rows and lines stay; the last one of a job that can continue is refused."""
 
     job_id: JobId
     numbers: tuple[int, ...]

@@ -28,7 +28,7 @@ class Needed(StrEnum):
     """Why a checkpoint stays that would go otherwise."""
 
     LIVE = "live"
-    """The job may go on from it."""
+    """The job may continue from it."""
     FORK = "fork"
     """A session was branched from there."""
 
@@ -84,7 +84,7 @@ def _branched(checkpoints: Sequence[Checkpoint], forked_at: Collection[int]) -> 
     """For each branch the bookmark it was made at: the first that is not before it."""
     found = set()
     for seq in forked_at:
-        behind = [one.number for one in checkpoints if one.seq >= seq]
+        behind = [checkpoint.number for checkpoint in checkpoints if checkpoint.seq >= seq]
         found |= set(behind[:1])
     return found
 
@@ -94,7 +94,7 @@ def _wanted(
 ) -> dict[int, Reason]:
     """Checkpoints that would be removed if they were not needed."""
     if job.is_terminal and retention.action is not OnCompletion.KEEP:
-        return {one.number: Reason.COMPLETED for one in checkpoints}
+        return {checkpoint.number: Reason.COMPLETED for checkpoint in checkpoints}
     going: dict[int, Reason] = {}
     for one in checkpoints[: max(0, len(checkpoints) - retention.max_checkpoints)]:
         going[one.number] = Reason.TOO_MANY

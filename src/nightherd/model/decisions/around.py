@@ -120,7 +120,7 @@ def schedule_with(job: Job, rows: Rows) -> tuple[Row, ...]:
 
 
 def _woken_above(job: Job, rows: Rows) -> Iterator[Row]:
-    """The job that waits because `job` did: it goes on, in the change that ends `job`."""
+    """The job that waits because `job` did: it continues, in the change that ends `job`."""
     above = rows.get(Job, job.parent_job_id) if job.parent_job_id is not None else None
     if above is not None and above.status is JobStatus.SUSPENDED and _waits_below(above):
         yield resumed(above)
@@ -128,7 +128,7 @@ def _woken_above(job: Job, rows: Rows) -> Iterator[Row]:
 
 
 def looking_again(job: Job, rows: Rows) -> tuple[Row, ...]:
-    """The job that waits because `job` did: it goes on and finds what `job` waits for now, maybe for itself."""
+    """The job that waits because `job` did: it continues and finds what `job` waits for now, maybe for itself."""
     above = rows.get(Job, job.parent_job_id) if job.parent_job_id is not None else None
     is_waiting = above is not None and above.status is JobStatus.SUSPENDED
     if above is None or not is_waiting or above.error_code != CHILD_WAITS:
@@ -206,7 +206,7 @@ def end_without_run(
 
 
 def counted(job: Job, total: Totals, last_seq: int) -> Job:
-    """The job with what its whole record comes to."""
+    """The job with the totals of its whole record."""
     usage = total.usage
     return replace(
         job,
@@ -230,7 +230,7 @@ def ended_execution(
     success: bool,
     error: str | None,
 ) -> Execution:
-    """The execution, over, with what it came to."""
+    """The execution, over, with its result."""
     usage = own.usage
     return replace(
         execution,

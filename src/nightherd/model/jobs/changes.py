@@ -61,13 +61,13 @@ class RecordRuntimeSession(msgspec.Struct, frozen=True, kw_only=True):
     runtime_session_id: str
     at: datetime
     session_note: str | None = None
-    """Why it is not the session the job was to go on in; None when it is, or there was none."""
+    """Why it is not the session the job was to continue in; None when it is, or there was none."""
 
 
 class SettleExecution(msgspec.Struct, frozen=True, kw_only=True):
-    """The execution has ended and the job with it: outcome, what it came to, where its record ends.
+    """The execution has ended and the job with it: outcome, its result, where its record ends.
 
-    `total` is what the job's whole record comes to, lost executions included; `own` is this
+    `total` is the totals of the job's whole record, lost executions included; `own` is this
     execution's part of it.
     """
 
@@ -132,7 +132,7 @@ class LoseExecution(msgspec.Struct, frozen=True, kw_only=True):
     is_planned: bool = False
     """Whether its owner gave it back in order: that is no restart, and no reason to give up on it."""
     auto_resume: bool = True
-    """Whether it goes on by itself; if not, the job ends as interrupted, and its session can be resumed."""
+    """Whether it resumes by itself; if not, the job ends as interrupted, and its session can be resumed."""
     last_seen: datetime | None = None
     """The owner's last sign of life, where the execution ended; None when it lived until `at`."""
     last_checkpoint: int = 0
@@ -171,7 +171,7 @@ class CorrectJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailSuspended(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that waits does not go on: it fails, because of what it waits for."""
+    """A job that waits does not continue: it fails, because of what it waits for."""
 
     job_id: JobId
     at: datetime

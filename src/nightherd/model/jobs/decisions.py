@@ -116,7 +116,7 @@ def session_to_join(change: SubmitJob, rows: Rows) -> Session | None:
 
 
 def _submit_into(change: SubmitJob, session_id: SessionId, rows: Rows) -> Answer:
-    """The job goes on in a session that was chosen for it, and trusted as it is."""
+    """The job continues in a session that was chosen for it, and trusted as it is."""
     session = rows.get(Session, session_id)
     if session is None:
         return Refused(why=Why.MISSING, message=f"there is no session {session_id}")
@@ -124,7 +124,7 @@ def _submit_into(change: SubmitJob, session_id: SessionId, rows: Rows) -> Answer
         state = "cleaned up" if session.removed_at is not None else session.status.value
         return Refused(why=Why.SESSION_OVER, message=f"session {session_id} is {state}")
     if session.agent != change.job.agent:
-        # It came from elsewhere, and belongs from now on to the agent that goes on with it.
+        # It came from elsewhere, and belongs from now on to the agent that continues it.
         proposed = change.session
         session = replace(session, agent=proposed.agent, runtime_type=proposed.runtime_type)
     return _join(change, session, rows)
@@ -356,7 +356,7 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
 
 
 def _why_given_up(job: Job, change: LoseExecution) -> str:
-    """Why a job that was lost does not go on by itself."""
+    """Why a job that was lost does not continue by itself."""
     said = f"{INTERRUPTED}: {change.reason.removeprefix(INTERRUPTED).lstrip(': ')}"
     if not change.auto_resume:
         return f"{said}; the agent's session settings do not allow it to resume by itself"

@@ -271,6 +271,8 @@ def advice_on(job: Job) -> Advice:
     """Return what to do about the job's failure or suspension; empty when nothing is known to help."""
     code = job.error_code or ""
     limit = code.removesuffix(EXCEEDED)
+    if job.suspend_reason is SuspendReason.APPROVAL:
+        return Advice(step=NextStep(Action.ANSWER_INBOX_ITEM, item=job.id))
     if job.suspend_reason is SuspendReason.BUDGET:
         return Advice(step=_shared_limit_step(job))
     if limit != code:

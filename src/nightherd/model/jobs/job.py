@@ -52,13 +52,13 @@ PRICE_UNKNOWN = "price_unknown"
 """Code of a job that waits because a limit of dollars applies and the cost of its model is unknown."""
 
 CHILD_WAITS = "child_waits"
-"""Code of a job that waits because one waits that does a part of it: once that one is over, it goes on by itself."""
+"""Code of a job that waits because one waits that does a part of it: once that one is over, it resumes by itself."""
 
 JOB_LIFECYCLE = Lifecycle(
     "job",
     {
         JobStatus.PENDING: frozenset({JobStatus.RUNNING, JobStatus.CANCELLED, JobStatus.FAILED}),
-        # Back to pending is a rescue or a drain: the job goes on in its next execution.
+        # Back to pending is a rescue or a drain: the job continues in its next execution.
         JobStatus.RUNNING: frozenset(
             {
                 JobStatus.PENDING,
@@ -170,7 +170,7 @@ class JobTexts(msgspec.Struct, frozen=True, kw_only=True):
     overrides: JobOptions = NO_OPTIONS
     """What this job has other than its agent."""
     session_note: str | None = None
-    """Why it did not go on in the session it would have had."""
+    """Why it did not continue in the session it would have had."""
 
 
 class JobQuery(msgspec.Struct, frozen=True, kw_only=True):

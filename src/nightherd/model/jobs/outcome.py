@@ -1,4 +1,4 @@
-"""Outcome and Tally: how an execution ended, and what it came to, read off its events."""
+"""Outcome and Tally: how an execution ended, and its result, read off its events."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ JOURNAL_LOST = "journal_lost"
 """Code of the warning that a job's record is gone; `raw` is what it had used, where that is still to be counted."""
 
 NOT_RESUMED = frozenset({"session_not_resumed", "session_not_found"})
-"""Codes of warnings that say why a session began anew: we had none that fits, or the runtime had none by its name."""
+"""Codes of warnings that say why a session started again: we had none that fits, or the runtime had none by its name."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ CANCELLED = Outcome(exit_reason=ExitReason.CANCELLED)
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job's events come to so far; `add` gives the tally after one more.
+    """The totals of a job's events so far; `add` gives the tally after one more.
 
     A turn counts once its answer is whole and every tool it called has answered: what is cut off in the
     middle of a turn is not done, and the next execution does not skip it.
@@ -106,7 +106,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     unreported_bytes: int = 0
     """What was said since then."""
     session_note: str | None = None
-    """Why the conversation did not go on in the session that it was to go on in."""
+    """Why the conversation did not continue in the session that it was to continue in."""
     under_way: Usage = NOTHING_USED
     """What the answer that is on its way is taken to have used so far; counted only if it never comes."""
     failures: int = 0

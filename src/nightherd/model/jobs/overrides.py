@@ -73,7 +73,9 @@ def issue_of_payload(payload: Any) -> int | None:
     if not isinstance(payload, Mapping):
         return None
     subjects = (payload.get(name) for name in PAYLOAD_NAMES)
-    numbers = (_number(one.get("number")) for one in subjects if isinstance(one, Mapping))
+    numbers = (
+        _number(subject.get("number")) for subject in subjects if isinstance(subject, Mapping)
+    )
     return next((number for number in numbers if number is not None), None)
 
 

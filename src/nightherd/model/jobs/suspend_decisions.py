@@ -1,4 +1,4 @@
-"""Suspending and resuming: a job that stops without ending, and goes on from there."""
+"""Suspending and resuming: a job that stops without ending, and continues from there."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class ToolResultEvent(
 
 
 class ErrorEvent(Line, frozen=True, kw_only=True, omit_defaults=True, tag="error"):
-    """The run cannot go on."""
+    """The run cannot continue."""
 
     message: str
     code: str | None = None

@@ -116,7 +116,7 @@ def whole_messages(events: Iterable[Event]) -> Iterator[Message]:
 
 
 def _is_another(before: Line, line: Line) -> bool:
-    """Whether a line begins a message anew: what stands before it without an end was cut off."""
+    """Whether a line begins a message again: what stands before it without an end was cut off."""
     return (before.epoch, before.message) != (line.epoch, line.message)
 
 

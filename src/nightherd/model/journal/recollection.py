@@ -46,7 +46,7 @@ from nightherd.model.journal.system import (
     SystemSubtype,
 )
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
-from nightherd.model.sessions.shared import as_told
+from nightherd.model.sessions.shared import with_header
 from nightherd.model.units import elapsed_ms
 from nightherd.model.usage import BYTES_PER_TOKEN, Totals
 
@@ -261,8 +261,8 @@ def _session(known: Recollection, job: Job) -> Session | None:
         cost_microusd=job.cost_microusd,
         token_estimate=totals.context_tokens + totals.unreported_bytes // BYTES_PER_TOKEN,
     )
-    told = known.header.session if known.header is not None else None
-    return as_told(alone, told) if told is not None else alone
+    header = known.header.session if known.header is not None else None
+    return with_header(alone, header) if header is not None else alone
 
 
 def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execution, ...]:

@@ -160,7 +160,7 @@ class AuthStatus(Payload, frozen=True, kw_only=True, omit_defaults=True):
 
     subtype: ClassVar[SystemSubtype] = SystemSubtype.AUTH_STATUS
     is_authenticated: bool | None = None
-    """None while the login goes on: whether it succeeds is not known yet."""
+    """None while the login continues: whether it succeeds is not known yet."""
 
 
 class CompactBoundary(Payload, frozen=True, kw_only=True, omit_defaults=True):
@@ -223,7 +223,7 @@ class Suspension(Payload, frozen=True, kw_only=True, omit_defaults=True):
     login_limit: str | None = None
     """The id of the login's limit that was hit (model/limits/login.py), where it stops other jobs too."""
     is_below: bool = False
-    """Whether a job below met the limit: once that one is over, this one goes on by itself."""
+    """Whether a job below met the limit: once that one is over, this one resumes by itself."""
 
     @property
     def ends_with_children(self) -> bool:
@@ -232,7 +232,7 @@ class Suspension(Payload, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Resumed(Payload, frozen=True, kw_only=True, omit_defaults=True):
-    """The job goes on after waiting or an interruption."""
+    """The job continues after waiting or an interruption."""
 
     subtype: ClassVar[SystemSubtype] = SystemSubtype.RESUMED
     reason: str

@@ -76,7 +76,7 @@ def spent(job: Job, total: Totals, at: datetime, rows: Rows) -> tuple[Row, ...]:
         tokens=own.tokens + tokens,
         turns=own.turns + turns,
     )
-    above = [_account(day, *one, rows) for one in others]
+    above = [_account(day, *other, rows) for other in others]
     return (
         grown,
         *(

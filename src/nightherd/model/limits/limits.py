@@ -30,7 +30,7 @@ from nightherd.model.units import (
 
 MICRO = 1_000_000
 BOUNDLESS = 10**15
-"""A maximum that is none: of a job that goes on without one of its limits."""
+"""A maximum that is none: of a job that continues without one of its limits."""
 
 
 class LimitName(StrEnum):

@@ -139,5 +139,5 @@ def text_of(limit: LoginLimit, show_time: ShowTime = time_text) -> str:
 
 def stopping(limits: Iterable[LoginLimit | None], at: datetime) -> LoginLimit | None:
     """Return the limit that stops a job from starting at `at`, the longest one; None when none does."""
-    active = [one for one in limits if one is not None and one.next_start_at > at]
+    active = [limit for limit in limits if limit is not None and limit.next_start_at > at]
     return max(active, key=lambda one: (one.until, one.next_start_at), default=None)

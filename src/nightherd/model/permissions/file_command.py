@@ -37,7 +37,7 @@ class _Words(msgspec.Struct):
 
     @property
     def is_recursive(self) -> bool:
-        letters = "".join(one[1:] for one in self.options if not one.startswith("--"))
+        letters = "".join(option[1:] for option in self.options if not option.startswith("--"))
         return any(letter in letters for letter in "rRa") or any(
             one.startswith(("--r", "--a")) for one in self.options
         )
@@ -46,8 +46,8 @@ class _Words(msgspec.Struct):
     def is_exact(self) -> bool:
         """Whether the target is the new name, also where a directory of that name exists."""
         return any(
-            one.startswith("--no-t") or (not one.startswith("--") and "T" in one)
-            for one in self.options
+            option.startswith("--no-t") or (not option.startswith("--") and "T" in option)
+            for option in self.options
         )
 
 

@@ -113,9 +113,9 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
         operation=agent.operation,
         setting_sources=sorted(agent.setting_sources),
         project_settings=dict(agent.project_settings),
-        plugins=sorted(plugin_grant(one, home) for one in agent.plugins),
-        mcp_servers={one.name: server_fingerprint(one) for one in agent.mcp_servers},
-        hooks=sorted({hook_fingerprint(one) for one in _hooks(agent)}),
+        plugins=sorted(plugin_grant(plugin, home) for plugin in agent.plugins),
+        mcp_servers={server.name: server_fingerprint(server) for server in agent.mcp_servers},
+        hooks=sorted({hook_fingerprint(hook) for hook in _hooks(agent)}),
         sandbox=None if agent.sandbox is None else dict(agent.sandbox),
         blocked_by=sorted(
             {one.path.removeprefix(f"agents.{agent.name}.") for one in agent.blocked_by}
@@ -190,7 +190,7 @@ def may_write(grants: FleetGrants, home: str, file: str) -> bool:
     """Whether an agent may be able to write `file`: it lies in its directories, or it has a shell."""
     return any(
         may_run_commands(agent)
-        or any(is_within(file, absolute(one, home)) for one in agent.directories)
+        or any(is_within(file, absolute(directory, home)) for directory in agent.directories)
         for agent in grants.agents.values()
     )
 

@@ -70,7 +70,7 @@ class PermissionMode(StrEnum):
     DELEGATE = "delegate"
     """As `default`: the agents it may call on are given by name."""
     DONT_ASK = "dontAsk"
-    """As `default`, which without anybody to ask comes to the same."""
+    """As `default`, which without anybody to ask has the same effect."""
     MANUAL = "manual"
     """Claude's newer name for `default`."""
     AUTO = "auto"
@@ -356,7 +356,9 @@ class _Question:
         return self._rules.real_path(posixpath.join(self._rules.directories[0], path))
 
     def _is_root(self, path: str) -> bool:
-        return any(path == self._rules.real_path(one) for one in self._rules.directories)
+        return any(
+            path == self._rules.real_path(directory) for directory in self._rules.directories
+        )
 
     def _is_own(self, path: str) -> bool:
         return any(

@@ -51,7 +51,7 @@ def protected_paths(fleet: Fleet, state_dir: str) -> ProtectedPaths:
         files=(*files, *beside),
         directories=(
             state_dir,
-            *dict.fromkeys(one.path for agent in agents for one in agent.plugins),
+            *dict.fromkeys(plugin.path for agent in agents for plugin in agent.plugins),
         ),
         programs=tuple(dict.fromkeys(path for agent in agents for path in _programs(agent))),
     )
@@ -114,7 +114,7 @@ class Protection(msgspec.Struct, frozen=True, kw_only=True):
     def _hits(self, path: str, *, is_tree: bool) -> bool:
         if _CLAUDE.fullmatch(path) or path in self.files:
             return True
-        if any(_is_within(path, one) for one in self.directories):
+        if any(_is_within(path, directory) for directory in self.directories):
             return True
         if is_tree:
             is_above = any(_is_within(one, path) for one in (*self.files, *self.directories))
@@ -148,7 +148,9 @@ def on_this_machine(
             name for file in files for name in (posixpath.normpath(file), real_path(file))
         ),
         directories=frozenset(
-            name for one in paths.directories for name in (posixpath.normpath(one), real_path(one))
+            name
+            for directory in paths.directories
+            for name in (posixpath.normpath(directory), real_path(directory))
         ),
         real_path=real_path,
         shares_file=shares_file,
@@ -158,7 +160,10 @@ def on_this_machine(
 
 def present_files(paths: ProtectedPaths, is_file: Callable[[str], bool]) -> tuple[str, ...]:
     """The protected files: also those that are not there yet, but programs only where they are files."""
-    return (*paths.files, *(one for one in paths.programs if "\0" not in one and is_file(one)))
+    return (
+        *paths.files,
+        *(program for program in paths.programs if "\0" not in program and is_file(program)),
+    )
 
 
 def _is_within(path: str, directory: str) -> bool:

@@ -151,7 +151,7 @@ def _agent(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> Ag
         ),
         tools=_bound(agent.tools, known.tools),
         required_caps=_bound(agent.required_caps, known.required_caps),
-        allowed_tools=tuple(one for one in agent.allowed_tools if is_accepted_rule(one, known)),
+        allowed_tools=tuple(tool for tool in agent.allowed_tools if is_accepted_rule(tool, known)),
         denied_tools=tuple(dict.fromkeys((*agent.denied_tools, *known.denied_tools))),
         # One that was of a schedule holds for all jobs of the agent until its end is accepted.
         approvals=(
@@ -160,9 +160,9 @@ def _agent(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> Ag
         ),
         operation=known.operation if known.operation == REVIEW else agent.operation,
         setting_sources=tuple(
-            one
-            for one in agent.setting_sources
-            if one in known.setting_sources and not (is_changed and one in PROJECT_SOURCES)
+            source
+            for source in agent.setting_sources
+            if source in known.setting_sources and not (is_changed and source in PROJECT_SOURCES)
         ),
         project_settings={} if is_changed else settings,
         plugins=tuple(_plugins(agent, known, home)),
@@ -193,8 +193,8 @@ def _schedules(agent: Agent, known: AgentGrants, old: Agent | None) -> dict[str,
 
 def _plugins(agent: Agent, known: AgentGrants, home: str) -> Iterator[Plugin]:
     """The accepted plugins; one that was accepted without its servers stays without them."""
-    for one in agent.plugins:
-        fitting = (one, replace(one, has_mcp_servers=False))
+    for plugin in agent.plugins:
+        fitting = (plugin, replace(plugin, has_mcp_servers=False))
         accepted = (less for less in fitting if is_accepted_plugin(plugin_grant(less, home), known))
         kept = next(accepted, None)
         if kept is not None:
@@ -203,18 +203,19 @@ def _plugins(agent: Agent, known: AgentGrants, home: str) -> Iterator[Plugin]:
 
 def _servers(agent: Agent, known: AgentGrants, old: Agent | None) -> tuple[McpServer, ...]:
     """The servers that were accepted; one that was changed stays as it was."""
-    named = {one.name for one in agent.mcp_servers}
+    named = {server.name for server in agent.mcp_servers}
     candidates = (*(() if old is None else old.mcp_servers), *agent.mcp_servers)
     kept = {
-        one.name: one
-        for one in candidates
-        if one.name in named and known.mcp_servers.get(one.name) == server_fingerprint(one)
+        candidate.name: candidate
+        for candidate in candidates
+        if candidate.name in named
+        and known.mcp_servers.get(candidate.name) == server_fingerprint(candidate)
     }
     return tuple(kept.values())
 
 
 def _accepted_hooks(hooks: Iterable[Hook], known: Collection[str]) -> tuple[Hook, ...]:
-    return tuple(one for one in hooks if hook_fingerprint(one) in known)
+    return tuple(hook for hook in hooks if hook_fingerprint(hook) in known)
 
 
 def _schedule(schedule: Schedule, maxima: Maxima, hooks: Collection[str]) -> Schedule:

@@ -207,8 +207,8 @@ def covers_spawn(capabilities: Iterable[str] | None, agent: str) -> bool:
 def covers(capabilities: Iterable[str], wanted: str) -> bool:
     """Whether one of `capabilities` is `wanted`, or a pattern that fits it."""
     return any(
-        re.fullmatch(".*".join(map(re.escape, one.split("*"))), wanted) is not None
-        for one in capabilities
+        re.fullmatch(".*".join(map(re.escape, capability.split("*"))), wanted) is not None
+        for capability in capabilities
     )
 
 
@@ -220,5 +220,7 @@ def whole_servers(capabilities: Iterable[str], servers: Iterable[str]) -> tuple[
 
 def named_tools(capabilities: Iterable[str]) -> tuple[str, ...] | None:
     """The tools, of no server, that are covered; None when all are."""
-    names = [one.removeprefix(TOOL) for one in capabilities if one.startswith(TOOL)]
+    names = [
+        capability.removeprefix(TOOL) for capability in capabilities if capability.startswith(TOOL)
+    ]
     return None if "*" in names else tuple(names)

@@ -92,7 +92,9 @@ def _of_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Iterator[st
         f"setting_sources {one}" for one in _added(wanted.setting_sources, known.setting_sources)
     )
     yield from _new("Claude settings", wanted.project_settings, known.project_settings)
-    yield from (f"plugin {one}" for one in wanted.plugins if not is_accepted_plugin(one, known))
+    yield from (
+        f"plugin {plugin}" for plugin in wanted.plugins if not is_accepted_plugin(plugin, known)
+    )
     yield from _new("MCP server", wanted.mcp_servers, known.mcp_servers)
     if added := len(_added(wanted.hooks, known.hooks)):
         yield f"hooks: {added} new or changed"
@@ -158,7 +160,11 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
         return known
     mode = wanted.permission_mode
     is_known_sandbox = not is_wider_sandbox(wanted.sandbox, known.sandbox)
-    inner = [one for one in wanted.directories if is_accepted_directory(one, known, home)]
+    inner = [
+        directory
+        for directory in wanted.directories
+        if is_accepted_directory(directory, known, home)
+    ]
     outside = len(inner) < len(wanted.directories)
     return AgentGrants(
         runtime=known.runtime,
@@ -169,11 +175,13 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
         directories=list(dict.fromkeys((*known.directories[:1], *inner))) if outside else inner,
         tools=_bound(wanted.tools, known.tools),
         required_caps=_bound(wanted.required_caps, known.required_caps),
-        allowed_tools=[one for one in wanted.allowed_tools if is_accepted_rule(one, known)],
+        allowed_tools=[tool for tool in wanted.allowed_tools if is_accepted_rule(tool, known)],
         denied_tools=sorted({*wanted.denied_tools, *known.denied_tools}),
         approvals=list(dict.fromkeys((*wanted.approvals, *known.approvals))),
         operation=known.operation if known.operation == REVIEW else wanted.operation,
-        setting_sources=[one for one in wanted.setting_sources if one in known.setting_sources],
+        setting_sources=[
+            source for source in wanted.setting_sources if source in known.setting_sources
+        ],
         project_settings=_still_named(known.project_settings, wanted.project_settings),
         plugins=list(_still_plugged(known.plugins, wanted.plugins)),
         mcp_servers=_still_named(known.mcp_servers, wanted.mcp_servers),
@@ -227,7 +235,10 @@ def _rank(mode: str) -> int:
 
 def is_accepted_directory(path: str, known: AgentGrants, home: str) -> bool:
     """Whether a directory lies in one that the agent was given."""
-    return any(is_within(absolute(path, home), absolute(one, home)) for one in known.directories)
+    return any(
+        is_within(absolute(path, home), absolute(directory, home))
+        for directory in known.directories
+    )
 
 
 def is_accepted_plugin(plugin: str, known: AgentGrants) -> bool:

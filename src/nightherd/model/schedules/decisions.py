@@ -124,7 +124,7 @@ def plan(change: PlanSchedule, rows: Rows) -> Answer:
 
 
 def override(change: OverrideSchedule, rows: Rows) -> Answer:
-    """The override as it is from now on, and the schedule with it; its next slot is planned anew.
+    """The override as it is from now on, and the schedule with it; its next slot is planned again.
 
     A reset deletes the override. Its last image says nothing, which is all that an older reader of the ledger sees.
     """

@@ -1,7 +1,7 @@
 """When a schedule is due: the instants of its rule, spread by its jitter, and what becomes of missed ones.
 
 An instant of the rule names the slot; the jitter only says when the slot is fired. Everything here follows
-from its arguments, so every process comes to the same instants.
+from its arguments, so every process computes the same instants.
 """
 
 from __future__ import annotations

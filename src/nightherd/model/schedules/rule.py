@@ -81,7 +81,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     session: SessionTerms | None = None
     """How its jobs share context, when not as the agent says; such a session is the schedule's own."""
     resume_session: bool | None = None
-    """True: each job goes on where the last one ended; False: each begins anew. None: as the agent says."""
+    """True: each job continues where the last one ended; False: each starts again. None: as the agent says."""
     limits: Limits = NO_LIMITS
     """What each of its jobs may use; what is not said is as the agent says."""
     hooks: tuple[Hook, ...] = ()

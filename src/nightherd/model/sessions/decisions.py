@@ -34,7 +34,7 @@ def fork(change: ForkSession, rows: Rows) -> Answer:
 
 
 def use(change: UseSession, rows: Rows) -> Answer:
-    """The next job of the session's key goes on in it."""
+    """The next job of the session's key continues in it."""
     session = _kept(change.session_id, rows)
     if isinstance(session, Refused):
         return session

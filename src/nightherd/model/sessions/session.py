@@ -84,11 +84,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     max_age_s: float | None = None
     """How old it may grow; None for any age."""
     max_idle_s: float | None = None
-    """How long it may go unused; None for ever."""
+    """How long it may go unused; None forever."""
     rank: int = 0
     """Where it was put among those of its key: 0 for where its number puts it, -1 for nowhere (a fork)."""
     removed_at: datetime | None = None
-    """When it was cleaned up: nothing goes on in it any more, and lists leave it out."""
+    """When it was cleaned up: nothing continues in it any more, and lists leave it out."""
     imported_from: str | None = None
     cost_microusd: MicroUsd = FREE
     job_count: int = 0
@@ -132,7 +132,7 @@ def expires_at(session: Session) -> datetime | None:
 
 
 def is_expired(session: Session, at: datetime) -> bool:
-    """Whether no job goes on in it unasked. One that is in use never expires."""
+    """Whether no job continues in it unasked. One that is in use never expires."""
     if session.status is SessionStatus.EXPIRED:
         return True
     if session.status not in (SessionStatus.CREATED, SessionStatus.PAUSED):
@@ -142,7 +142,7 @@ def is_expired(session: Session, at: datetime) -> bool:
 
 
 def why_not_join(current: Session, proposed: Session, at: datetime, *, is_used: bool) -> str | None:
-    """Why a job that would begin `proposed` does not go on in `current`; None when it does.
+    """Why a job that would begin `proposed` does not continue in `current`; None when it does.
 
     What the model resumes from depends on where and by what it was run, so both have to agree. A session
     that other jobs wait for (`is_used`) does not expire.

@@ -37,33 +37,33 @@ def session_header(session: Session) -> SessionHeader:
     )
 
 
-def as_told(session: Session, told: SessionHeader) -> Session:
+def with_header(session: Session, header: SessionHeader) -> Session:
     """The session that one job's journal alone knows, as the job's header records it; between two jobs."""
-    mode = SessionMode(told.mode)
-    parent, base = told.parent_session_id, told.base_job_id
+    mode = SessionMode(header.mode)
+    parent, base = header.parent_session_id, header.base_job_id
     return replace(
         session,
         mode=mode,
         status=status_between_jobs(mode),
-        created_at=told.created_at,
-        runtime_type=told.runtime_type,
-        working_directory=told.working_directory,
-        channel_id=told.channel_id,
-        schedule=told.schedule,
-        docker_enabled=told.docker_enabled,
-        operation=told.operation or AUTONOMOUS,
-        name=told.name,
+        created_at=header.created_at,
+        runtime_type=header.runtime_type,
+        working_directory=header.working_directory,
+        channel_id=header.channel_id,
+        schedule=header.schedule,
+        docker_enabled=header.docker_enabled,
+        operation=header.operation or AUTONOMOUS,
+        name=header.name,
         parent_session_id=SessionId(parent) if parent is not None else None,
         base_job_id=JobId(base) if base is not None else None,
-        base_seq=told.base_seq,
-        base_messages=told.base_messages,
-        base_turns=told.base_turns,
-        turn_count=session.turn_count + told.base_turns,
-        message_count=session.message_count + told.base_messages,
-        rank=-1 if told.is_branch else 0,
-        max_age_s=told.max_age_s,
-        max_idle_s=told.max_idle_s,
-        imported_from=told.imported_from,
+        base_seq=header.base_seq,
+        base_messages=header.base_messages,
+        base_turns=header.base_turns,
+        turn_count=session.turn_count + header.base_turns,
+        message_count=session.message_count + header.base_messages,
+        rank=-1 if header.is_branch else 0,
+        max_age_s=header.max_age_s,
+        max_idle_s=header.max_idle_s,
+        imported_from=header.imported_from,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a run used, from what Claude reports. Its totals go on counting over a session; ours begin with the run."""
+"""What a run used, from what Claude reports. Its totals continue counting over a session; ours begin with the run."""
 
 from __future__ import annotations
 
@@ -155,9 +155,9 @@ class Answers:
             return
         group.usage.update(_present(reported))
         if group is self._closed:
-            more = self._priced(group) - group.told
+            more = self._priced(group) - group.reported
             if more != NOTHING_USED:
-                group.told += more
+                group.reported += more
                 self.used += more
                 extra = ESTIMATED if more.cost_microusd else None
                 yield AssistantEvent(
@@ -170,8 +170,8 @@ class Answers:
         if group is None or (only and group.parent != parent):
             return
         self._open, self._closed = None, group
-        group.told = self._priced(group)
-        self.used += group.told
+        group.reported = self._priced(group)
+        self.used += group.reported
         yield from group.close()
 
     def _priced(self, group: _Group) -> Usage:
@@ -203,7 +203,7 @@ class _Group:
         self.name = name
         self.parent = parent
         self.usage: dict[str, Any] = {}
-        self.told = NOTHING_USED
+        self.reported = NOTHING_USED
         """What the record says that it used."""
         self.model = ""
         self.uuid: str | None = None
@@ -232,8 +232,8 @@ class _Group:
     def close(self) -> Iterator[Event]:
         last = self._held or AssistantEvent()
         self._held = None
-        spent = self.told if self.told != NOTHING_USED else None
-        extra = {**(last.extra or {}), **ESTIMATED} if self.told.cost_microusd else last.extra
+        spent = self.reported if self.reported != NOTHING_USED else None
+        extra = {**(last.extra or {}), **ESTIMATED} if self.reported.cost_microusd else last.extra
         yield self._placed(msgspec.structs.replace(last, usage=spent, extra=extra, end=True))
 
     def release(self) -> Iterator[Event]:
@@ -298,22 +298,22 @@ class Denials:
     """Those of one run."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def notice(self, event: SystemEvent) -> None:
         """Do not report again what was just reported."""
         match payload_of(event):
             case Denied(tool_use_id=str(call)):
-                self._told.add(call)
+                self._reported.add(call)
             case _:
                 pass
 
     def in_tool_result(self, call: str | None, reason: str | None) -> Iterator[Event]:
         """The denial that a failed call comes to, when its tool does not exist for the agent."""
-        found = DISABLED.search(reason or "")
-        if found is not None:
-            text = f"{found['tool']} is not among the tools of this agent"
-            yield from self._tell(found["tool"], text, call)
+        matched = DISABLED.search(reason or "")
+        if matched is not None:
+            text = f"{matched['tool']} is not among the tools of this agent"
+            yield from self._report(matched["tool"], text, call)
 
     def in_result(self, result: Mapping[str, Any]) -> Iterator[Event]:
         """Return what the run's result lists and was not reported yet."""
@@ -322,11 +322,13 @@ class Denials:
             match one:
                 case {"tool_name": str(tool)}:
                     call = one.get("tool_use_id")
-                    yield from self._tell(tool, AT_THE_END, call if isinstance(call, str) else None)
+                    yield from self._report(
+                        tool, AT_THE_END, call if isinstance(call, str) else None
+                    )
                 case _:
                     pass
 
-    def _tell(self, tool: str, reason: str, call: str | None) -> Iterator[Event]:
-        if call is None or call not in self._told:
-            self._told.add(call or "")
+    def _report(self, tool: str, reason: str, call: str | None) -> Iterator[Event]:
+        if call is None or call not in self._reported:
+            self._reported.add(call or "")
             yield describe(Denied(tool_name=tool, reason=reason, tool_use_id=call), reason)

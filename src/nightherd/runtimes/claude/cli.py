@@ -213,7 +213,7 @@ class CliConversation:
             try:
                 await process.start()
                 if process.has_started:
-                    first = user_message(self._opening.told)
+                    first = user_message(self._opening.prompt_text)
                     async with aclosing(claude.heard(first)) as heard:
                         async for message in heard:
                             yield message

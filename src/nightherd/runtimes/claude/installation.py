@@ -82,8 +82,8 @@ def _on_path(environment: Mapping[str, str]) -> str | None:
 
 def _bundled() -> str | None:
     """The program inside the SDK's package."""
-    found = importlib.util.find_spec("claude_agent_sdk")
-    places = found.submodule_search_locations if found is not None else None
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    places = spec.submodule_search_locations if spec is not None else None
     programs = [Path(place) / "_bundled" / PROGRAM for place in places or []]
     return next((str(program) for program in programs if program.exists()), None)
 

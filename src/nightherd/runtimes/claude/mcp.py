@@ -145,7 +145,7 @@ class ServerNews:
     """What is heard about servers: each failure is reported once."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._calls: dict[str | None, str] = {}
         """The servers of calls that are not answered yet."""
 
@@ -173,7 +173,7 @@ class ServerNews:
                 pass
 
     def _warn(self, name: str, reason: str) -> Iterator[SystemEvent]:
-        if name not in self._told:
-            self._told.add(name)
+        if name not in self._reported:
+            self._reported.add(name)
             text = f"the MCP server {name} is not available ({reason}); the run continues without its tools"
             yield describe(Warned(code="mcp_server_failed", raw={"name": name}), text)

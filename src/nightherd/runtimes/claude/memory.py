@@ -63,7 +63,7 @@ def read_memory(transcript: Iterable[bytes], is_note: Callable[[str], bool]) -> 
     """Read the memory from the lines of a transcript.
 
     A text of ours (`is_note`) that was never answered is left out, together with the errors after it: it is
-    composed anew for the next request. So is the text of an API error.
+    composed again for the next request. So is the text of an API error.
     """
     lines = [line for raw in transcript if (line := _line(raw)) is not None]
     spoken = [line for line in lines if _is_spoken(line)]

@@ -84,7 +84,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """What precedes `text`: a conversation that Claude lost and the journal has."""
 
     @property
-    def told(self) -> str:
+    def prompt_text(self) -> str:
         """All that Claude is told."""
         if self.recount is None:
             return self.text

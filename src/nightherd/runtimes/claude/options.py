@@ -209,17 +209,17 @@ def settings_of(agent: Agent, protected: ProtectedPaths | None) -> dict[str, Any
 
 def sandbox_of(sandbox: Mapping[str, Any], agent: Agent) -> dict[str, Any]:
     """The sandbox. Where it cannot be had, Claude does not start; it approves no command in mode `plan`."""
-    told = {**sandbox, "failIfUnavailable": True} if sandbox.get("enabled") else dict(sandbox)
+    settings = {**sandbox, "failIfUnavailable": True} if sandbox.get("enabled") else dict(sandbox)
     if agent.permission_mode == PermissionMode.PLAN:
-        told["autoAllowBashIfSandboxed"] = False
-    return told
+        settings["autoAllowBashIfSandboxed"] = False
+    return settings
 
 
 def denied_in_plan(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> tuple[str, ...]:
     """What settings files could approve in mode `plan`, where nothing is approved: rules that deny outrank them."""
     if agent.permission_mode != PermissionMode.PLAN or not agent.setting_sources:
         return ()
-    servers = [*(one.name for one in agent.mcp_servers), *(one.name for one in injected)]
+    servers = [*(server.name for server in agent.mcp_servers), *(one.name for one in injected)]
     return (*CHANGING_TOOLS, *(f"mcp__{name}" for name in servers))
 
 

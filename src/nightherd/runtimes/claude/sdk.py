@@ -194,7 +194,7 @@ class SdkConversation:
         store: SessionStore | None = None,
     ) -> None:
         self._gate = gate
-        self._text = opening.told
+        self._text = opening.prompt_text
         self._grace_s = grace.total_seconds()
         launch = launch_of(
             request,
@@ -243,7 +243,7 @@ class SdkConversation:
     async def _ask(self) -> None:
         """Have it started and asked. A process that ends before that says why like any other."""
         with anyio.CancelScope() as asking:
-            # The SDK would go on waiting for the answer of a process that is gone.
+            # The SDK would continue waiting for the answer of a process that is gone.
             self._transport.on_end = asking.cancel
             try:
                 await self._client.connect()

@@ -89,7 +89,7 @@ class Translator:
 
     @property
     def has_result(self) -> bool:
-        """Whether Claude has said how the run came out, and may go on only for what runs in the background."""
+        """Whether Claude has said how the run came out, and may continue only for what runs in the background."""
         return self._result is not None
 
     @property
@@ -186,7 +186,7 @@ class Translator:
         status = result.get("api_error_status") or said.status
         errors = result.get("errors")
         text = _text(result.get("result")) or (
-            "; ".join(str(one) for one in errors) if isinstance(errors, list) else ""
+            "; ".join(str(error) for error in errors) if isinstance(errors, list) else ""
         )
         subtype = _text(result.get("subtype")) or ""
         return Report(
@@ -273,9 +273,9 @@ class Translator:
         elif news is not None:
             if subtype == "api_retry":
                 self._last_delay_ms = _whole(message.get("retry_delay_ms"))
-            told = news(self._secrets.mask(message))
-            if told is not None:
-                event = describe(*told)
+            system_news = news(self._secrets.mask(message))
+            if system_news is not None:
+                event = describe(*system_news)
                 self._denials.notice(event)
                 yield msgspec.structs.replace(event, uuid=_text(message.get("uuid")))
         elif subtype not in SILENT:

@@ -41,8 +41,8 @@ class ApiError(msgspec.Struct, frozen=True):
         given = self.message.get("api_error_status")
         if isinstance(given, int):
             return given
-        found = STATUS.search(self.text)
-        return int(found[1]) if found is not None else None
+        matched = STATUS.search(self.text)
+        return int(matched[1]) if matched is not None else None
 
     @property
     def kind(self) -> str:
@@ -134,18 +134,18 @@ def reset_in_text(text: str, now: datetime, zone: tzinfo | None = None) -> datet
     epoch = EPOCH.search(text)
     if epoch is not None:
         return _from_epoch(int(epoch[1]))
-    found = RESETS.search(text)
-    if found is None:
+    matched = RESETS.search(text)
+    if matched is None:
         return None
-    local = now.astimezone(_zone(found["zone"]) or zone)
-    hour, minute = int(found["hour"]), int(found["minute"] or 0)
+    local = now.astimezone(_zone(matched["zone"]) or zone)
+    hour, minute = int(matched["hour"]), int(matched["minute"] or 0)
     if not 1 <= hour <= 12:
         return None
-    hour = hour % 12 + (12 if found["half"].lower() == "pm" else 0)
+    hour = hour % 12 + (12 if matched["half"].lower() == "pm" else 0)
     try:
         at = local.replace(hour=hour, minute=minute, second=0, microsecond=0, fold=0)
-        if found["month"] is not None:
-            return _on_date(found, at, local)
+        if matched["month"] is not None:
+            return _on_date(matched, at, local)
     except ValueError:  # no such minute, or no such day
         return None
     # The text has no seconds: a time of this very minute has just come, not tomorrow.

@@ -143,14 +143,14 @@ class Attendant:
 
     def __init__(
         self,
-        told: Instructions,
+        instructions: Instructions,
         marks: Mapping[str, str],
         standard: Sequence[int],
         held: int | None = None,
     ) -> None:
         """`held` is what the keeper keeps open until it is ordered to release it, or has ended everything."""
-        self._message = encode(told)
-        self._told = told
+        self._message = encode(instructions)
+        self._instructions = instructions
         control, self._control = os.pipe()
         self._status, status = os.pipe()
         try:
@@ -183,7 +183,7 @@ class Attendant:
             if self._held_back is not None:
                 self._held_back.append(line)
             else:
-                self._tell(line)
+                self._send_line(line)
 
     def force(self) -> None:
         """End the tree and the keeper with SIGKILL, because the keeper does not answer."""
@@ -191,9 +191,9 @@ class Attendant:
 
     @property
     def _marks(self) -> frozenset[bytes]:
-        return frozenset({self._told.mark})
+        return frozenset({self._instructions.mark})
 
-    def _tell(self, line: str) -> None:
+    def _send_line(self, line: str) -> None:
         if self._is_open:
             try:
                 os.write(self._control, line.encode() + b"\n")
@@ -231,17 +231,17 @@ class Attendant:
         with self._lock:
             held_back, self._held_back = self._held_back or [], None
             for line in held_back:
-                self._tell(line)
+                self._send_line(line)
 
     def _hear(self, words: list[str]) -> None:
         match words:
             case ["started", pid]:
                 self.pid = int(pid)
             case ["refused", number, "cwd"]:
-                place = os.fsdecode(self._told.cwd)
+                place = os.fsdecode(self._instructions.cwd)
                 self.refusal = OSError(int(number), os.strerror(int(number)), place)
             case ["refused", number, _]:
-                place = os.fsdecode(self._told.argv[0])
+                place = os.fsdecode(self._instructions.argv[0])
                 self.refusal = OSError(int(number), os.strerror(int(number)), place)
             case ["ended", code, why, killed, left]:
                 self.ending = Ending(

@@ -146,27 +146,27 @@ class _Guard:
 
     def run(self) -> int:
         """Start what we are told to and guard it; the exit code is the command's, 128 + n for signal n."""
-        told = self._receive()
-        if told is None:
+        instructions = self._receive()
+        if instructions is None:
             return 127
         try:
-            return self._keep(told)
+            return self._keep(instructions)
         finally:
-            _remove(told.scratch)
+            _remove(instructions.scratch)
 
-    def _keep(self, told: Instructions) -> int:
-        if not self._start(told):
+    def _keep(self, instructions: Instructions) -> int:
+        if not self._start(instructions):
             return 127
-        self._grace_s = told.grace_s
-        self._margin_s = told.margin_s
-        self._beat(told.deadline)
+        self._grace_s = instructions.grace_s
+        self._margin_s = instructions.margin_s
+        self._beat(instructions.deadline)
         self._census = Census(
-            marks=frozenset({told.mark}),
+            marks=frozenset({instructions.mark}),
             roots=frozenset({os.getpid()}),
             spared=frozenset({os.getpid()}),
         )
         is_reported = False
-        while self._is_kept(told):
+        while self._is_kept(instructions):
             if self._status is not None and not is_reported:
                 self._report(left=1)
                 is_reported = True
@@ -178,17 +178,17 @@ class _Guard:
     def _receive(self) -> Instructions | None:
         while not self._ears.is_worker_gone:
             if (decoded := decode(self._ears.orders)) is not None:
-                told, self._ears.orders = decoded
-                return told
+                instructions, self._ears.orders = decoded
+                return instructions
             self._ears.listen(FOREVER)
         return None
 
-    def _start(self, told: Instructions) -> bool:
+    def _start(self, instructions: Instructions) -> bool:
         what = b"cwd"
         try:
-            os.chdir(told.cwd)
+            os.chdir(instructions.cwd)
             what = b"argv"
-            self._child = _spawn(told, tied=self._holds_input)
+            self._child = _spawn(instructions, tied=self._holds_input)
         except OSError as error:
             _say(b"refused %d %s" % (error.errno or 0, what))
             return False
@@ -199,8 +199,8 @@ class _Guard:
         _say(b"started %d" % self._child)
         return True
 
-    def _is_kept(self, told: Instructions) -> bool:
-        """Whether to go on; when not, `_why` says what ends it."""
+    def _is_kept(self, instructions: Instructions) -> bool:
+        """Whether to continue; when not, `_why` says what ends it."""
         self._obey()
         self._reap()
         if self._ears.is_worker_gone:
@@ -210,7 +210,7 @@ class _Guard:
         ended = self._status is not None
         if not self._has_children or self._why != b"none":
             return False
-        return not ended or told.may_outlive
+        return not ended or instructions.may_outlive
 
     def _obey(self) -> None:
         *lines, self._ears.orders = self._ears.orders.split(b"\n")
@@ -300,24 +300,29 @@ def _kill_group(pid: int) -> None:
         send(-group, signal.SIGKILL)
 
 
-def _spawn(told: Instructions, *, tied: bool) -> int:
+def _spawn(instructions: Instructions, *, tied: bool) -> int:
     """Start the command in a process group of its own, with the signals as a fresh process has them.
 
     `tied`: where the system can do that, it kills the command when the keeper ends.
     """
     # All of them: a worker that a shell put into the background ignores SIGINT and SIGQUIT, and so would the command.
     restored = [one for one in range(1, 32) if one not in (signal.SIGKILL, signal.SIGSTOP)]
-    name = told.argv[0]
-    path = told.environment.get(b"PATH", os.fsencode(os.defpath))
+    name = instructions.argv[0]
+    path = instructions.environment.get(b"PATH", os.fsencode(os.defpath))
     folders = [b""] if b"/" in name else path.split(b":")
     refusal: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for folder in folders:
         program = folder + b"/" + name if folder else name
         try:
             if tied and sys.platform == "linux":
-                return _spawn_tied(program, told, restored)
+                return _spawn_tied(program, instructions, restored)
             return os.posix_spawn(
-                program, told.argv, told.environment, setpgroup=0, setsigmask=(), setsigdef=restored
+                program,
+                instructions.argv,
+                instructions.environment,
+                setpgroup=0,
+                setsigmask=(),
+                setsigdef=restored,
             )
         except OSError as error:
             if error.errno not in NOT_HERE:
@@ -328,7 +333,7 @@ def _spawn(told: Instructions, *, tied: bool) -> int:
     raise refusal
 
 
-def _spawn_tied(program: bytes, told: Instructions, restored: list[int]) -> int:
+def _spawn_tied(program: bytes, instructions: Instructions, restored: list[int]) -> int:
     """Start the command so that the kernel kills it the moment the keeper ends, even by SIGKILL.
 
     A `claude` whose input ends may start a call that waits; without its keeper that input is not held open.
@@ -344,7 +349,7 @@ def _spawn_tied(program: bytes, told: Instructions, restored: list[int]) -> int:
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() == keeper:  # else it ended before it could be tied to
-                os.execve(program, told.argv, told.environment)  # noqa: S606
+                os.execve(program, instructions.argv, instructions.environment)  # noqa: S606
         except OSError as error:
             os.write(failure_in, b"%d" % (error.errno or errno.EINVAL))
         finally:

@@ -53,19 +53,25 @@ class Instructions:
         """A directory of files that only the command needs: removed with it; empty for none."""
 
 
-def encode(told: Instructions) -> bytes:
+def encode(instructions: Instructions) -> bytes:
     """The bytes that `decode` understands; `ValueError` when the command could not be started anyway."""
-    if not told.argv:
+    if not instructions.argv:
         raise ValueError("there is no command")
-    if any(not name or b"=" in name for name in told.environment):
+    if any(not name or b"=" in name for name in instructions.environment):
         raise ValueError("illegal environment variable name")
-    variables = [name + b"=" + value for name, value in told.environment.items()]
-    fields = [told.cwd, told.mark, told.scratch, *told.argv, *variables]
+    variables = [name + b"=" + value for name, value in instructions.environment.items()]
+    fields = [
+        instructions.cwd,
+        instructions.mark,
+        instructions.scratch,
+        *instructions.argv,
+        *variables,
+    ]
     if any(b"\0" in field for field in fields):
         raise ValueError("embedded null byte")
     body = b"\0".join(fields)
-    numbers = (told.grace_s, told.deadline, told.margin_s)
-    counts = (int(told.may_outlive), len(told.argv), len(body))
+    numbers = (instructions.grace_s, instructions.deadline, instructions.margin_s)
+    counts = (int(instructions.may_outlive), len(instructions.argv), len(body))
     header = b" ".join([GREETING, *(repr(number).encode() for number in (*numbers, *counts))])
     return header + b"\n" + body
 
@@ -82,7 +88,7 @@ def decode(data: bytes) -> tuple[Instructions, bytes] | None:
         return None
     cwd, mark, scratch, *fields = rest[: int(size)].split(b"\0")
     pairs = [field.partition(b"=") for field in fields[int(arguments) :]]
-    told = Instructions(
+    instructions = Instructions(
         argv=fields[: int(arguments)],
         cwd=cwd,
         environment={name: value for name, _, value in pairs},
@@ -93,4 +99,4 @@ def decode(data: bytes) -> tuple[Instructions, bytes] | None:
         may_outlive=outlive == b"1",
         scratch=scratch,
     )
-    return told, rest[int(size) :]
+    return instructions, rest[int(size) :]

@@ -60,7 +60,7 @@ class Source(_End):
 
 
 class LineReader:
-    """Reads lines one by one. A reading that is cancelled loses nothing: the next one goes on where it was.
+    """Reads lines one by one. A reading that is cancelled loses nothing: the next one continues where it was.
 
     With `longest`, the lines end where one has more bytes than that.
     """
@@ -129,7 +129,9 @@ def launch(marks: Mapping[str, str], descriptors: Sequence[int]) -> int:
     """The pid of a keeper that has `descriptors` as its 0, 1, 2, and so on; they stay ours to close."""
     environment = {name: os.environ[name] for name in LOADER if name in os.environ}
     keeper, _, itself = KEEPER.decode().partition("=")
-    raised = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE) for one in descriptors]
+    raised = [
+        fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE) for descriptor in descriptors
+    ]
     try:
         return os.posix_spawn(
             sys.executable,

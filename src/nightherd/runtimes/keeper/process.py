@@ -150,7 +150,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     the worker may be silent, on the monotonic clock: SIGTERM comes a margin before, SIGKILL at the latest
     when it is reached, unless a heartbeat moves it; without one, the last heartbeat to `keepers` counts. Leaving the block, in
     whatever way, ends everything the command started. Only with `may_outlive`, when the command itself
-    has ended and the block was left in peace, what it left in the background goes on under its keeper
+    has ended and the block was left in peace, what it left in the background continues under its keeper
     until `keepers` are stopped. The directory `scratch` is removed in the end, also when the worker is gone.
 
     With `holds_input` and PIPE as `stdin`, the death of this worker is no end of the command's input: the
@@ -160,7 +160,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     every_mark = {EXECUTION_MARK: execution_mark(execution, owner.directory), **(marks or {})}
     # A name, not a time: no two keepers of this process ever start in the same nanosecond.
     own = f"{os.getpid()}-{time.monotonic_ns()}"
-    told = Instructions(
+    order = Instructions(
         argv=[os.fsencode(argument) for argument in argv],
         cwd=os.fsencode(cwd),
         environment=_encoded({**env, **every_mark, OWN_MARK: own}),
@@ -175,7 +175,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
         # Not cancelled half-way: a process that exists but is not known here could not be stopped.
         with anyio.CancelScope(shield=True):
             standard = (stdin, stdout, stderr)
-            process = await _start(told, every_mark, standard, owner, holds_input=holds_input)
+            process = await _start(order, every_mark, standard, owner, holds_input=holds_input)
     try:
         yield process
     except BaseException:
@@ -189,7 +189,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
 
 
 async def _start(
-    told: Instructions,
+    instructions: Instructions,
     marks: Mapping[str, str],
     standard: tuple[int, int, int],
     owner: Keepers,
@@ -200,10 +200,10 @@ async def _start(
     try:
         try:
             held = pipes.held if holds_input else None
-            attendant = Attendant(told, marks, pipes.given, held)
+            attendant = Attendant(instructions, marks, pipes.given, held)
         finally:
             pipes.close_given()
-        process = KeptProcess(attendant, pipes, timedelta(seconds=told.grace_s))
+        process = KeptProcess(attendant, pipes, timedelta(seconds=instructions.grace_s))
         await process.begin(owner)
     except BaseException:
         pipes.close()

@@ -70,7 +70,7 @@ class McpClient:
         self._declared = {server.name: _Connection(server, where) for server in servers}
         self._injected = {server.name: server for server in injected}
         self._warnings: list[SystemEvent] = []
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def has(self, name: str) -> bool:
         """Whether `name` is that of a tool of one of the servers, as far as the server goes."""
@@ -159,8 +159,8 @@ class McpClient:
                 await connection.close()
 
     def _warn(self, name: str, reason: str) -> None:
-        if name not in self._told:
-            self._told.add(name)
+        if name not in self._reported:
+            self._reported.add(name)
             text = f"the MCP server {name} is not available ({reason}); the run continues without its tools"
             self._warnings.append(
                 describe(Warned(code="mcp_server_failed", raw={"name": name}), text)
@@ -257,7 +257,7 @@ class _Connection:
         answer = await link.ask(self._request("initialize", hello))
         if "error" in answer:
             raise LinkError(f"initialize failed: {shorten(_reason(answer), LONGEST_REASON)}")
-        await link.tell({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        await link.send_only({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def _request(self, method: str, params: Message) -> Message:
         return {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
@@ -279,7 +279,7 @@ def _reason(answer: Message) -> str:
 
 
 def outcome_of(result: Message) -> ToolOutcome:
-    """What a call came to, as text; what is no text is named."""
+    """The result of a call, as text; what is no text is named."""
     parts = result.get("content")
     texts = [text_of(part) for part in parts] if isinstance(parts, list) else []
     text = "\n".join(texts)

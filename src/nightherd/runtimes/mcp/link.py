@@ -39,7 +39,7 @@ class Link(Protocol):
     async def ask(self, message: Message) -> Message:
         """The answer to a request. May be cancelled: a later answer is dropped."""
 
-    async def tell(self, message: Message) -> None:
+    async def send_only(self, message: Message) -> None:
         """A message that is not answered."""
 
     async def close(self) -> None:
@@ -66,7 +66,7 @@ class StdioLink:
         self._process = process
         self._opened = opened
         self._lines = None if process.stdout is None else LineReader(process.stdout, LONGEST_LINE)
-        self._telling, self._listening = anyio.Lock(), anyio.Lock()
+        self._sending, self._listening = anyio.Lock(), anyio.Lock()
         self._answers: dict[Any, Message | None] = {}
         """For each open request its answer, once it has arrived."""
 
@@ -74,7 +74,7 @@ class StdioLink:
         number = message["id"]
         self._answers[number] = None
         try:
-            await self.tell(message)
+            await self.send_only(message)
             while (answer := self._answers[number]) is None:
                 async with self._listening:
                     if self._answers[number] is None:
@@ -96,10 +96,10 @@ class StdioLink:
                 self._answers[number] = answer
             reply = reply_to(heard)
             if reply is not None:
-                await self.tell(reply)
+                await self.send_only(reply)
 
-    async def tell(self, message: Message) -> None:
-        async with self._telling:
+    async def send_only(self, message: Message) -> None:
+        async with self._sending:
             if self._process.stdin is not None:
                 await self._process.stdin.send(json.dumps(message).encode() + b"\n")
 
@@ -197,7 +197,7 @@ class HttpLink:
 
         return await in_thread(work, connection)
 
-    async def tell(self, message: Message) -> None:
+    async def send_only(self, message: Message) -> None:
         connection = connect(self._server.url or "")
         await in_thread(lambda: self._post(connection, message).read(LONGEST_ANSWER), connection)
 
@@ -257,7 +257,7 @@ class SseLink:
         await in_thread(work, self._stream, keep=True)
 
     async def ask(self, message: Message) -> Message:
-        await self.tell(message)
+        await self.send_only(message)
 
         def work() -> Message:
             for event in self._events:
@@ -269,7 +269,7 @@ class SseLink:
 
         return await in_thread(work, self._stream, keep=True)
 
-    async def tell(self, message: Message) -> None:
+    async def send_only(self, message: Message) -> None:
         connection = connect(self._address)
         headers = self._server.headers
         await in_thread(

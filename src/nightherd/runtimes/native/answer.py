@@ -118,8 +118,8 @@ class Question(msgspec.Struct):
             except InvalidValueError:
                 raise
             except NOT_UNDERSTOOD as error:
-                told = f"the response is not an answer: {type(error).__name__}: {error}"
-                raise RunFailure("malformed_answer", told, recoverable=True) from error
+                message = f"the response is not an answer: {type(error).__name__}: {error}"
+                raise RunFailure("malformed_answer", message, recoverable=True) from error
         raise RunFailure(
             "stalled",
             f"the model sent nothing for {limit:g} s, and the request was cancelled",
@@ -128,7 +128,7 @@ class Question(msgspec.Struct):
 
 
 def check(answer: ModelResponse) -> RunFailure | None:
-    """Why the answer is of no use; None when it can be gone on with."""
+    """Why the answer is of no use; None when the conversation can continue with it."""
     match answer.finish_reason:
         case "content_filter":
             return RunFailure("refused", "the provider refused to answer this conversation")
@@ -194,9 +194,9 @@ def repair_answer(answer: ModelResponse) -> ModelResponse:
 def _part(part: ModelResponsePart) -> ModelResponsePart:
     match part:
         case ToolCallPart():
-            told = (part.tool_name, part.args, part.tool_call_id)
-            name, args, call = _name(part.tool_name), _arguments(part.args), _name(told[2])
-            if all(new is old for new, old in zip((name, args, call), told, strict=True)):
+            named = (part.tool_name, part.args, part.tool_call_id)
+            name, args, call = _name(part.tool_name), _arguments(part.args), _name(named[2])
+            if all(new is old for new, old in zip((name, args, call), named, strict=True)):
                 return part
             changed: dict[str, Any] = {"tool_name": name, "args": args, "tool_call_id": call}
             return replace(part, **changed)

@@ -57,7 +57,7 @@ class Counts(Plain, frozen=True):
 
 
 class Answer(Plain, frozen=True):
-    """What is said of an answer."""
+    """The fields of an answer."""
 
     usage: Counts | None = None
     timestamp: Instant | None = None
@@ -71,7 +71,7 @@ class Answer(Plain, frozen=True):
 
 
 class Piece(Plain, frozen=True):
-    """What is said of a text or a call beside itself."""
+    """The fields of a text or a call beside itself."""
 
     id: str | None = None
     provider_name: str | None = None
@@ -79,7 +79,7 @@ class Piece(Plain, frozen=True):
 
 
 class Thought(Piece, frozen=True):
-    """What is said of a thought beside itself."""
+    """The fields of a thought beside itself."""
 
     signature: str | None = None
 
@@ -91,19 +91,19 @@ class Instructions(Plain, frozen=True):
 
 
 class Request(Plain, frozen=True):
-    """What is said of a request."""
+    """The fields of a request."""
 
     instructions: Instructions | None = None
 
 
 class Prompt(Plain, frozen=True):
-    """What is said of a prompt beside itself."""
+    """The fields of a prompt beside itself."""
 
     timestamp: Instant
 
 
 class Result(Prompt, frozen=True):
-    """What is said of a result beside itself."""
+    """The fields of a result beside itself."""
 
     tool_name: str | None = None
     outcome: Literal["success", "failed", "denied"] | None = None
@@ -184,12 +184,14 @@ def build_request(
             _prompt(line) if isinstance(line, SystemEvent) else _result(line, names)
             for line in lines
         ]
-        told = msgspec.convert((lines[0].extra or NOTHING).get("request", {}), Request).instructions
+        instructions = msgspec.convert(
+            (lines[0].extra or NOTHING).get("request", {}), Request
+        ).instructions
     except ValueError:
         return None
-    if told is None:
+    if instructions is None:
         return ModelRequest(parts)
-    text = constants.get(told.context)
+    text = constants.get(instructions.context)
     return ModelRequest(parts, instructions=text) if type(text) is str else None
 
 
@@ -210,24 +212,24 @@ def _call(line: ToolUseEvent) -> ToolCallPart:
 
 def _prompt(line: SystemEvent) -> UserPromptPart:
     beside = msgspec.convert(line.extra or NOTHING, LineOfPrompt)
-    return UserPromptPart(line.content or "", timestamp=_told_at(line, beside.part))
+    return UserPromptPart(line.content or "", timestamp=_sent_at(line, beside.part))
 
 
 def _result(line: ToolResultEvent, names: Mapping[str, str]) -> ToolReturnPart:
     call, content = line.tool_use_id, content_of(line)
     if not call or type(content) is not str:
         raise ValueError("a result of another kind")
-    told = msgspec.convert(line.extra or NOTHING, LineOfResult).part
-    name = told.tool_name if told is not None else None
-    outcome = told.outcome if told is not None else None
+    part = msgspec.convert(line.extra or NOTHING, LineOfResult).part
+    name = part.tool_name if part is not None else None
+    outcome = part.outcome if part is not None else None
     return ToolReturnPart(
         name if name is not None else names.get(call, "unknown"),
         content,
         call,
-        timestamp=_told_at(line, told),
+        timestamp=_sent_at(line, part),
         outcome=outcome or ("success" if line.success is not False else "failed"),
     )
 
 
-def _told_at(line: RequestLine, told: Prompt | None) -> datetime:
-    return told.timestamp if told is not None else line.timestamp or NEVER
+def _sent_at(line: RequestLine, part: Prompt | None) -> datetime:
+    return part.timestamp if part is not None else line.timestamp or NEVER

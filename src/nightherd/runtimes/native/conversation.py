@@ -50,7 +50,9 @@ class Conversation(msgspec.Struct, kw_only=True):
     @property
     def last_answer(self) -> ModelResponse | None:
         """The model's last answer."""
-        answers = (one for one in reversed(self.messages) if isinstance(one, ModelResponse))
+        answers = (
+            message for message in reversed(self.messages) if isinstance(message, ModelResponse)
+        )
         return next(answers, None)
 
     def mask(self, event: MessageEvent) -> MessageEvent:
@@ -73,7 +75,7 @@ class Conversation(msgspec.Struct, kw_only=True):
     def with_own_ids(self, answer: ModelResponse, turn: int) -> ModelResponse:
         """The answer, each call with an id that no other has: it identifies results and the jobs that the call makes.
 
-        Most models see to that themselves; some count anew in every answer, or give none.
+        Most models see to that themselves; some count again in every answer, or give none.
         """
         parts = [self._with_own_id(part, turn) for part in answer.parts]
         return answer if parts == answer.parts else replace(answer, parts=parts)
@@ -97,7 +99,7 @@ class Conversation(msgspec.Struct, kw_only=True):
 
 
 def recall(events: Iterable[Event], secrets: Secrets, repeat: Collection[str] = ()) -> Conversation:
-    """The conversation that the events of a session come to, ready to go on.
+    """The conversation of the events of a session, ready to continue.
 
     Calls in `repeat` are left without a result: they are about to be made again.
     """
@@ -122,7 +124,7 @@ def ask(prompt: str) -> ModelRequest:
     return ModelRequest([UserPromptPart(prompt)])
 
 
-def tell_cut_off(text: str, *, turn: int, at: datetime) -> SystemEvent:
+def quote_cut_off(text: str, *, turn: int, at: datetime) -> SystemEvent:
     """The line that gives the model what had arrived of its answer before it was cut off."""
     return SystemEvent(
         subtype=SystemSubtype.USER_INPUT,

@@ -55,7 +55,7 @@ _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 def decode(
     events: Iterable[Event], constants: Mapping[str, Any] | None = None
 ) -> list[ModelMessage]:
-    """The messages that the events come to; `constants` are those written before, body by hash.
+    """The messages of the events; `constants` are those written before, body by hash.
 
     Lines that another runtime or the engine wrote are understood as far as their named fields go. An answer
     without its end is left out, and what was streamed is never history.
@@ -95,7 +95,7 @@ def _json(dumps: list[Dump]) -> str | bytes:
 
 
 class Reader:
-    """Takes the events of a session in order, and makes of their lines the messages they come to."""
+    """Takes the events of a session in order, and builds messages from their lines."""
 
     def __init__(self, constants: Mapping[str, Any] | None = None) -> None:
         self.constants = dict(constants or {})

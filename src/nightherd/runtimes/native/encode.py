@@ -216,9 +216,9 @@ def _request_lines(
 ) -> Iterator[MessageEvent]:
     head = _without_defaults(_slim(dump, "parts", "kind"), {"state": "complete"})
     if dump[INSTRUCTIONS] is not None:
-        told = constant(INSTRUCTIONS, dump[INSTRUCTIONS])
-        constants.append(told)
-        head[INSTRUCTIONS] = {"context": told.hash}
+        text = constant(INSTRUCTIONS, dump[INSTRUCTIONS])
+        constants.append(text)
+        head[INSTRUCTIONS] = {"context": text.hash}
     extra: Dump = {"request": pack(head)}
     before: list[Dump] = []
     line: MessageEvent | None = None

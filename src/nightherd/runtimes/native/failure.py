@@ -1,7 +1,7 @@
 """Reset: how long a provider that refuses a request for now wants to be left alone, by its counters.
 
 Most say it outright (`Retry-After`, which pydantic-ai reads). Some only report of each counter how much of it
-remains, and when it begins anew: as an instant, a number of seconds, or a duration like `6m0s`.
+remains, and when it starts again: as an instant, a number of seconds, or a duration like `6m0s`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nightherd.model.usage import Usage
 from nightherd.runtimes.native.script_model import ScriptedFailure
 
 RESET = re.compile(r"(^|-)ratelimit-(\S+-)?reset(-|$)")
-"""How headers are called that say when a counter begins anew, in small letters."""
+"""How headers are called that say when a counter starts again, in small letters."""
 AN_INSTANT = 1e9
 """A number from here on is no length of time, but seconds since 1970."""
 IN_MILLISECONDS = 1e11
@@ -32,7 +32,7 @@ IN_MILLISECONDS = 1e11
 
 
 def seconds_until_reset(headers: Mapping[str, str] | None, now: datetime) -> float | None:
-    """Until every counter that is used up has begun anew; None when nothing says so."""
+    """Until every counter that is used up has started again; None when nothing says so."""
     given = headers or {}
     names = (name for name in given if RESET.search(name) and _is_used_up(given, name))
     waits = (_wait(given[name].strip(), now) for name in names)
@@ -73,7 +73,7 @@ KEY = re.compile(r"\b[A-Z][A-Z0-9_]*_API_KEY\b")
 
 
 class RunFailure(Exception):
-    """The run cannot go on, though nothing that pydantic-ai knows of has happened; `code` says why."""
+    """The run cannot continue, though nothing that pydantic-ai knows of has happened; `code` says why."""
 
     def __init__(self, code: str, message: str, *, recoverable: bool = False) -> None:
         super().__init__(message)
@@ -183,10 +183,10 @@ def error_event(
 
 
 def _wait_after(error: BaseException, code: str, at: datetime) -> float | None:
-    """How long the provider wants to be left alone: as it says outright, else until its counters begin anew."""
-    told: float | None = getattr(error, "retry_after", None)
-    if told is not None or code not in KEEPS_A_CLOCK:
-        return told
+    """How long the provider wants to be left alone: as it says outright, else until its counters start again."""
+    retry_after: float | None = getattr(error, "retry_after", None)
+    if retry_after is not None or code not in KEEPS_A_CLOCK:
+        return retry_after
     return seconds_until_reset(getattr(error, "headers", None), at)
 
 

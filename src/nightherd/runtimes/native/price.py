@@ -96,9 +96,9 @@ def cost_of(answer: ModelResponse, model_name: str | None = None, declared: Pric
 
 def believable(used: RequestUsage) -> RequestUsage:
     """What a provider says to have been used, as far as it can be so; the rest as if it had not been said."""
-    told = {field.name: getattr(used, field.name) for field in fields(used)}
-    kept = {name: _kept(name, value) for name, value in told.items()}
-    changed = {name: value for name, value in kept.items() if value is not told[name]}
+    counts = {field.name: getattr(used, field.name) for field in fields(used)}
+    kept = {name: _kept(name, value) for name, value in counts.items()}
+    changed = {name: value for name, value in kept.items() if value is not counts[name]}
     return replace(used, **changed) if changed else used
 
 
@@ -147,7 +147,7 @@ def _count(tokens: Any) -> int:
 
 
 class WorstCase(msgspec.Struct, frozen=True, kw_only=True):
-    """The most that a request can come to."""
+    """The most that a request can cost."""
 
     cost: MicroUsd | None
     """None when the price of a model that may answer is unknown."""
@@ -155,7 +155,7 @@ class WorstCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prospect(msgspec.Struct, frozen=True, kw_only=True):
-    """A request about to be made: what it sends, and what it can come to for each size of answer."""
+    """A request about to be made: what it sends, and what it can cost for each size of answer."""
 
     model: Model
     declared: Prices
@@ -165,7 +165,7 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
     """What is probably sent with it: not the most, but what is counted if the usage stays unknown."""
 
     def worst_case(self, max_output: int) -> WorstCase:
-        """Return the most that it can come to with an answer of `max_output` tokens."""
+        """Return the most that it can cost with an answer of `max_output` tokens."""
         if isinstance(self.model, ScriptModel):
             used = self.model.next_usage
             return WorstCase(cost=used.cost_microusd, tokens=tokens_in(used))
@@ -197,7 +197,9 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
 
     def _most(self, answered: int) -> MicroUsd | None:
         """What the dearest of the models that may answer can cost; None when the price of one is unknown."""
-        costs = [_most(one, self.declared, self.asked, answered) for one in members(self.model)]
+        costs = [
+            _most(member, self.declared, self.asked, answered) for member in members(self.model)
+        ]
         known = [cost for cost in costs if cost is not None]
         return max(known) if len(known) == len(costs) else None
 
@@ -233,7 +235,10 @@ def used_so_far(
 
 def _sent(tokens: int, messages: Sequence[ModelMessage]) -> RequestUsage:
     """So many tokens, of which a cache has what it had of the last request, and was given by it."""
-    last = next((one.usage for one in reversed(messages) if isinstance(one, ModelResponse)), None)
+    last = next(
+        (message.usage for message in reversed(messages) if isinstance(message, ModelResponse)),
+        None,
+    )
     cached = last.cache_read_tokens + last.cache_write_tokens if last is not None else 0
     return RequestUsage(input_tokens=tokens, cache_read_tokens=min(cached, tokens))
 

@@ -85,7 +85,7 @@ def _thoughts(agent: Agent) -> int:
 def settings_of(agent: Agent, model: Model) -> ModelSettings:
     """What every request says besides the conversation. Tries again are the engine's business, not a client's."""
     settings = ModelSettings(max_tokens=full_output(agent))
-    if all(one.provider is not None for one in members(model)):
+    if all(member.provider is not None for member in members(model)):
         settings["max_retries"] = 0
     if all(one.profile.get("supports_cache") for one in members(model)):
         settings["cache"] = True

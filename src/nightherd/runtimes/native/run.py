@@ -27,7 +27,7 @@ from nightherd.model.journal.system import Complete, Denied, Init, Warned
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import Clock, NoTextStream, RuntimeRequest, TextStream
 from nightherd.runtimes.native.answer import Asking, Question, check, is_cut_off, repair_answer
-from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
+from nightherd.runtimes.native.conversation import Conversation, ask, quote_cut_off, recall
 from nightherd.runtimes.native.decode import read_back
 from nightherd.runtimes.native.encode import encode, result_line
 from nightherd.runtimes.native.failure import MODEL_ERRORS, RunFailure, error_event
@@ -103,13 +103,13 @@ class Run:
             conversation.messages.append(ask(conversation.secrets.mask(request.prompt)))
         if conversation.unreadable:
             yield describe(Warned(code="unreadable_message"), _retold(conversation.unreadable))
-        yield from self._tell_cut_off()
+        yield from self._quote_cut_off()
 
-    def _tell_cut_off(self) -> Iterator[Event]:
+    def _quote_cut_off(self) -> Iterator[Event]:
         """Tell the model what had arrived of its last answer, unless it has been told."""
         conversation = self._conversation
         if conversation.cut_off is not None:
-            note = tell_cut_off(conversation.cut_off, turn=self._turn, at=self.clock.now())
+            note = quote_cut_off(conversation.cut_off, turn=self._turn, at=self.clock.now())
             conversation.cut_off = None
             yield note
             conversation.take([note])
@@ -126,7 +126,7 @@ class Run:
                 for event in stop:
                     yield event
                 return
-            for event in self._tell_cut_off():
+            for event in self._quote_cut_off():
                 yield event
             async with aclosing(self._ask()) as pieces:
                 async for event in pieces:
@@ -301,7 +301,7 @@ class Run:
                     if answered.is_waiting:
                         self._waiting.append(call)
                         continue
-                    for event in self._told(call, answered):
+                    for event in self._call_events(call, answered):
                         yield event
             if self._waiting:
                 return
@@ -316,8 +316,8 @@ class Run:
         context = context_of(self.request, call, processes.marks, **more)
         return await self.toolset.answer(call, context)
 
-    def _told(self, call: ToolCallPart, answered: Answered) -> Iterator[Event]:
-        """What is said of a call that was made, or not; its result is part of the conversation after it."""
+    def _call_events(self, call: ToolCallPart, answered: Answered) -> Iterator[Event]:
+        """Yield the events of a call that was made or denied; its result is part of the conversation after it."""
         turn = self._turn
         yield from self.take_warnings()
         if answered.denied is not None:

@@ -60,16 +60,16 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 def setup_of(agent: Agent, model: Model, toolset: Toolset, settings: ModelSettings) -> Setup:
     """What requests to `model` are made with."""
     instructions = agent.system_prompt or UNATTENDED.format(directory=agent.working_directory)
-    told = constant(INSTRUCTIONS, instructions)
+    text = constant(INSTRUCTIONS, instructions)
     tools = constant(TOOLS, toolset.described)
     whole = constant(
         SETUP,
         {
             "model": model.model_id,
             "settings": dict(settings),
-            INSTRUCTIONS: told.hash,
+            INSTRUCTIONS: text.hash,
             TOOLS: tools.hash,
             LIBRARY: version(LIBRARY),
         },
     )
-    return Setup(instructions=instructions, constants=(told, tools, whole))
+    return Setup(instructions=instructions, constants=(text, tools, whole))

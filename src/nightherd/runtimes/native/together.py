@@ -39,7 +39,7 @@ def batches(
 async def as_they_come(
     calls: Sequence[ToolCallPart], answer: Answering
 ) -> AsyncGenerator[tuple[ToolCallPart, Answered], None]:
-    """What each call came to, as soon as that is known. One that raises ends the others, and is raised.
+    """The result of each call, as soon as that is known. One that raises ends the others, and is raised.
 
     Closing the iteration cancels what is under way.
     """

@@ -92,7 +92,7 @@ def offer_found(
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call came to; `denied` says why it was not made."""
+    """The result of a call; `denied` says why it was not made."""
 
     outcome: ToolOutcome
     denied: str | None = None

@@ -1,7 +1,7 @@
 """The scripted runtime: plays the turns of an agent's script, with real tools in a real directory.
 
 No key, no network, and the same turns every time. The place in the script is the number of turns already
-in the session, so a resumed job goes on where the record ends, and the next job of a shared session
+in the session, so a resumed job continues where the record ends, and the next job of a shared session
 where the last one ended.
 """
 

@@ -31,7 +31,7 @@ class Bash(msgspec.Struct, frozen=True):
 
     Standard output and error come back as one text in the order they were written; of a long one the
     beginning and the end, and all of it is stored. Success is exit code 0.
-    A process left running in the background goes on until the run ends, but can print nothing more.
+    A process left running in the background continues until the run ends, but can print nothing more.
     Nothing the command started outlives the worker (INV-KEEPER); a call that ends because the worker's
     lease ran out has no outcome and raises `FencedError`.
     """

@@ -50,10 +50,10 @@ def find_file(path: Path, name: str) -> os.stat_result | None:
 
 def get_file(path: Path, name: str) -> os.stat_result:
     """What is known of the file at `path`, or a refusal when there is no regular file."""
-    found = find_file(path, name)
-    if found is None:
+    file = find_file(path, name)
+    if file is None:
         raise InvalidValueError(f"there is no file {name}")
-    return found
+    return file
 
 
 def explain(error: OSError, name: str) -> str:
@@ -130,9 +130,9 @@ def _edit(context: ToolContext, name: str, old: bytes, new: bytes, everywhere: b
     if old == new:
         raise InvalidValueError("Edit: 'old_string' and 'new_string' are the same")
     path = locate(context.working_directory, name, context.more_directories)
-    found = get_file(path, name)
-    if found.st_size > EDIT_LIMIT_BYTES:
-        raise InvalidValueError(f"{name} is too big to edit: {found.st_size:,} bytes")
+    file = get_file(path, name)
+    if file.st_size > EDIT_LIMIT_BYTES:
+        raise InvalidValueError(f"{name} is too big to edit: {file.st_size:,} bytes")
     content = path.read_bytes()
     first = content.find(old)
     if first < 0:
@@ -147,7 +147,7 @@ def _edit(context: ToolContext, name: str, old: bytes, new: bytes, everywhere: b
         )
     count = content.count(old) if everywhere else 1
     changed = content.replace(old, new) if everywhere else content.replace(old, new, 1)
-    replace_file(path, changed, old=found, call=context.tool_use_id)
+    replace_file(path, changed, old=file, call=context.tool_use_id)
     return count
 
 

@@ -95,10 +95,10 @@ async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> 
             raise InvalidValueError(f"there is nothing at {asked['path']}")
     except InvalidValueError as error:
         return failed(str(error))
-    told = {**asked, "name": name, "root": str(root.resolve()), "base": str(base)}
+    order = {**asked, "name": name, "root": str(root.resolve()), "base": str(base)}
     with WholeOutput(context) as output, tempfile.TemporaryFile() as request:
         found = FoundLines(context.secrets, output.add)
-        request.write(json.dumps(told).encode())
+        request.write(json.dumps(order).encode())
         request.seek(0)
         try:
             async with kept_process(

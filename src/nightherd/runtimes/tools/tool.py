@@ -34,7 +34,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     grace: timedelta = timedelta(seconds=2)
     """How long a process may take to stop before it is killed."""
     keepers: Keepers = msgspec.field(default_factory=Keepers)
-    """The run's: what a call leaves in the background goes on until they are stopped."""
+    """The run's: what a call leaves in the background continues until they are stopped."""
     keep_output: KeepOutput | None = None
     """Stores an output of which the result has only the ends; None where nothing can be stored."""
     secrets: Secrets = NO_SECRETS
@@ -44,7 +44,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call came to. A failure has an `error`, and may have a `result` as far as it got."""
+    """The result of a call. A failure has an `error`, and may have a `result` as far as it got."""
 
     result: str | None = None
     success: bool = True

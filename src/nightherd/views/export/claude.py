@@ -65,7 +65,7 @@ class _Writer:
                 content = message.text or NO_TEXT
                 yield self._line("user", {"role": "user", "content": content}, message.last.uuid)
             case Speaker.TOOL:
-                blocks = [self._result(one) for one in message.results]
+                blocks = [self._result(result) for result in message.results]
                 yield self._line("user", {"role": "user", "content": blocks}, message.last.uuid)
             case Speaker.ASSISTANT:
                 yield self._line("assistant", self._answer(message), message.last.uuid)

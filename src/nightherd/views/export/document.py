@@ -125,7 +125,7 @@ def as_document(exported: Exported) -> Iterator[str]:
     yield _json(head)[:-1] + ',"data":{'
     yield f'"version":{VERSION},"nightherd_version":{_json(exported.version)},\n'
     yield f'"session":{_json(session_row(exported.session))},\n'
-    yield f'"ancestors":{_json([session_row(one) for one in exported.ancestors])},\n"jobs":['
+    yield f'"ancestors":{_json([session_row(ancestor) for ancestor in exported.ancestors])},\n"jobs":['
     for place, part in enumerate(exported.parts):
         yield "," if place else ""
         yield from _job(exported, part)

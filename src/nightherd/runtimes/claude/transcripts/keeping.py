@@ -149,7 +149,7 @@ class TranscriptCopy:
     def _held(self) -> Iterator[BinaryIO]:
         """The copy, open for appending, with no other process at it; `BlockingIOError` when there is one.
 
-        Not waited for: a process that was stopped at it may hold it for ever.
+        Not waited for: a process that was stopped at it may hold it forever.
         """
         make_private(self.path.parent)
         with os.fdopen(os.open(self.path, GROWING, PRIVATE_FILE), "r+b") as copy:
@@ -218,7 +218,7 @@ class KeptTranscript:
             self._copy.grow(self.source)
 
     def restore(self) -> bool:
-        """Before the session is gone on with: Claude's file has everything we have; whether it had to be put back."""
+        """Before the session is continued: Claude's file has everything we have; whether it had to be put back."""
         self._copy.grow(self.source)
         self._copy.add(self._second_lines(self._copy.read()))
         copy = self._copy.read()
@@ -373,6 +373,6 @@ def transcript_path(environment: Mapping[str, str], directory: str, uuid: str) -
     expected = projects / slug_of(directory) / f"{uuid}.jsonl"
     if expected.exists():
         return expected
-    # A session stays where it began, also when it is gone on with from another directory.
+    # A session stays where it began, also when it is continued from another directory.
     elsewhere = sorted(projects.glob(f"*/{uuid}.jsonl"))
     return elsewhere[0] if elsewhere else expected
