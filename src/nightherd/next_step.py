@@ -22,6 +22,7 @@ class Action(StrEnum):
     IMPORT_CLAUDE = "import_claude"
     IMPORT_HERDCTL = "import_herdctl"
     ANSWER_INBOX_ITEM = "answer_inbox_item"
+    ANSWER_QUESTION = "answer_question"
     LIST_AGENTS = "list_agents"
     LIST_CHECKPOINTS = "list_checkpoints"
     LIST_INBOX = "list_inbox"
@@ -78,6 +79,7 @@ PLAIN = {
     Action.ACCEPT_CONFIG: "accept the configuration",
     Action.ACKNOWLEDGE_DAMAGE: "acknowledge the damage",
     Action.ANSWER_INBOX_ITEM: "answer {item} in the inbox",
+    Action.ANSWER_QUESTION: "answer the question of {item} in the inbox",
     Action.APPLY_RETENTION: "apply the retention plan",
     Action.CANCEL_JOB: "cancel {job}",
     Action.CHECK_CONFIG: "check the fleet file",

@@ -10,6 +10,7 @@ COMMANDS = {
     Action.ANSWER_INBOX_ITEM: "nightherd inbox approve {item}, or nightherd inbox reject {item} -m REASON",
     Action.ACKNOWLEDGE_DAMAGE: "nightherd doctor --acknowledge",
     Action.APPLY_RETENTION: "nightherd retention apply",
+    Action.ANSWER_QUESTION: "nightherd inbox reply {item} -m TEXT",
     Action.CANCEL_JOB: "nightherd jobs cancel {job}",
     Action.CHECK_CONFIG: "nightherd config check",
     Action.CHECK_STATE: "nightherd doctor",

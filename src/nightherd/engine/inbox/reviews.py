@@ -25,7 +25,9 @@ from nightherd.model.inbox.item import (
     item_id,
 )
 from nightherd.model.inbox.review import (
+    APPROVAL,
     MOST_REPEATS,
+    QUESTION,
     REPEATED_REJECTIONS,
     Proceed,
     ProposedCall,
@@ -42,8 +44,6 @@ from nightherd.model.journal.event import SystemEvent, describe, payload_of
 from nightherd.model.journal.system import Reviewed, Suspension
 from nightherd.model.text import shorten
 
-APPROVAL = "approval"
-QUESTION = "question"
 RELEASED_BEFORE = interrupted_call("the execution that was about to run it ended")
 SHOWN_INPUT = 64 * 1024
 """Characters of a value of a call's input that an item shows; its hash is of all of it."""

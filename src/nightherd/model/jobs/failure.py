@@ -18,6 +18,7 @@ from nightherd.errors import (
     SDKInitializationError,
     SDKStreamingError,
 )
+from nightherd.model.inbox.review import QUESTION
 from nightherd.model.jobs.job import (
     CHILD_WAITS,
     PRICE_UNKNOWN,
@@ -272,7 +273,9 @@ def advice_on(job: Job) -> Advice:
     code = job.error_code or ""
     limit = code.removesuffix(EXCEEDED)
     if job.suspend_reason is SuspendReason.APPROVAL:
-        return Advice(step=NextStep(Action.ANSWER_INBOX_ITEM, item=job.id))
+        is_question = job.error_code == QUESTION
+        answer = Action.ANSWER_QUESTION if is_question else Action.ANSWER_INBOX_ITEM
+        return Advice(step=NextStep(answer, item=job.id))
     if job.suspend_reason is SuspendReason.BUDGET:
         return Advice(step=_shared_limit_step(job))
     if limit != code:
