@@ -13,10 +13,12 @@ class Action(StrEnum):
     ACCEPT_CONFIG = "accept_config"
     ACKNOWLEDGE_DAMAGE = "acknowledge_damage"
     APPLY_RETENTION = "apply_retention"
+    APPROVE_ITEM = "approve_item"
     CANCEL_JOB = "cancel_job"
     CHECK_CONFIG = "check_config"
     CHECK_STATE = "check_state"
     CREATE_FLEET = "create_fleet"
+    DISMISS_ITEM = "dismiss_item"
     EXPORT_SESSION = "export_session"
     FOLLOW_JOB = "follow_job"
     IMPORT_CLAUDE = "import_claude"
@@ -35,12 +37,16 @@ class Action(StrEnum):
     RAISE_SHARED_LIMIT = "raise_shared_limit"
     REBUILD_STATE = "rebuild_state"
     REPAIR_STATE = "repair_state"
+    RAISE_ITEM = "raise_item"
+    REJECT_ITEM = "reject_item"
+    REPLY_ITEM = "reply_item"
     RESTART_DAEMON = "restart_daemon"
     RESUME_JOB = "resume_job"
     RESUME_JOB_WITH_PROMPT = "resume_job_with_prompt"
     RESUME_SESSION_AS = "resume_session_as"
     RESUME_SESSION_WITH_PROMPT = "resume_session_with_prompt"
     RETRY_JOB = "retry_job"
+    RETRY_ITEM = "retry_item"
     RUN = "run"
     RUN_IN_BRANCH = "run_in_branch"
     RUN_IN_CHANNEL = "run_in_channel"
@@ -81,10 +87,12 @@ PLAIN = {
     Action.ANSWER_INBOX_ITEM: "answer {item} in the inbox",
     Action.ANSWER_QUESTION: "answer the question of {item} in the inbox",
     Action.APPLY_RETENTION: "apply the retention plan",
+    Action.APPROVE_ITEM: "approve {item}",
     Action.CANCEL_JOB: "cancel {job}",
     Action.CHECK_CONFIG: "check the fleet file",
     Action.CHECK_STATE: "check the state directory",
     Action.CREATE_FLEET: "create a fleet file",
+    Action.DISMISS_ITEM: "dismiss {item}",
     Action.EXPORT_SESSION: "export {session}",
     Action.FOLLOW_JOB: "follow {job}",
     Action.IMPORT_CLAUDE: "import it from Claude Code",
@@ -99,13 +107,17 @@ PLAIN = {
     Action.PLAN_RETENTION: "look at the retention plan",
     Action.RAISE_JOB_LIMIT: "resume {job} and raise {limit} to {maximum}",
     Action.RAISE_SHARED_LIMIT: "raise the limit that {agent} reached, then resume {job}",
+    Action.RAISE_ITEM: "raise the limit of {item}",
     Action.REBUILD_STATE: "rebuild the database from the ledger",
+    Action.REJECT_ITEM: "reject {item}",
     Action.REPAIR_STATE: "repair the state directory",
+    Action.REPLY_ITEM: "reply to {item}",
     Action.RESTART_DAEMON: "restart the daemon",
     Action.RESUME_JOB: "resume {job}",
     Action.RESUME_JOB_WITH_PROMPT: "resume {job} with a prompt",
     Action.RESUME_SESSION_AS: "resume {session} as {agent}",
     Action.RESUME_SESSION_WITH_PROMPT: "resume {session} with a prompt",
+    Action.RETRY_ITEM: "retry {item}",
     Action.RETRY_JOB: "retry {job}",
     Action.RUN: "run {agent}",
     Action.RUN_IN_BRANCH: "run {agent} in a branch of the session",

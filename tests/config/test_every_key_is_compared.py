@@ -28,8 +28,9 @@ COMPARED_OF_AGENTS = (
         f"hooks.{point}[].{key}"
         for point in ("after_run", "on_error", "on_suspend", "on_cancel")
         for key in ("type", "command", "timeout", "url", "method", "headers", "secret_env", "attempts",
-                    "directive", "inputs", "retry")
+                    "directive", "inputs", "retry", "body", "channel_id", "bot_token_env")
     ),
+    *(f"{owner}notify[].{key}" for owner in ("", "schedules.*.") for key in ("url", "url_env", "allow_hosts")),
 )  # fmt: skip
 TEXTS = "what an agent is told and how it presents itself"
 TIMES = "when jobs run; what each may do and use is compared"
@@ -39,6 +40,7 @@ STOP = (
     "how a job that met its limit waits or ends; the limit and the hooks that it asks are compared"
 )
 WHEN = "when an accepted hook runs, and what it is called"
+TOLD = "what accepted targets are told, and when"
 INACTIVE = "not active yet (config/not_active.py), or without effect until docker.enabled"
 GRANTS_NOTHING_TO_AGENTS = {
     "description": TEXTS, "repo": TEXTS, "script": TEXTS, "default_prompt": TEXTS, "system_prompt": TEXTS,
@@ -57,18 +59,18 @@ GRANTS_NOTHING_TO_AGENTS = {
     "schedules.*.max_overlap": TIMES, "schedules.*.max_suspended": TIMES, "schedules.*.pause_after": TIMES,
     "schedules.*.outputToFile": TEXTS, "schedules.*.work_source": INACTIVE,
     "working_directory": INACTIVE, "workspace": INACTIVE, "docker": INACTIVE, "work_source": INACTIVE,
-    "chat": INACTIVE, "hooks": WHEN,
+    "chat": INACTIVE, "hooks": WHEN, "notify": TOLD, "schedules.*.notify": TOLD,
 }  # fmt: skip
 COMPARED_OF_FLEETS = (
     *LIMITS, "prices", "max_concurrent", "reload", "docker.enabled", "web.enabled", "web.port", "web.host",
     "web.token_env", "web.hosts", "webhooks.enabled", "webhooks.host", "webhooks.port", "webhooks.secret_env",
-    "webhooks.replay_window", "webhooks.endpoints",
+    "webhooks.replay_window", "webhooks.endpoints", "notify[].url", "notify[].url_env", "notify[].allow_hosts",
 )  # fmt: skip
 KEEPING = "how work is kept, retried and taken over"
 GRANTS_NOTHING_TO_FLEETS = {
     "version": TEXTS, "fleet": TEXTS, "lease": KEEPING, "heartbeat": KEEPING, "cancel_grace": KEEPING,
     "max_restarts": KEEPING, "retry": KEEPING, "durability": KEEPING, "mirror": KEEPING,
-    "limits.on_reached": STOP, "working_directory": INACTIVE, "docker": INACTIVE, "web": INACTIVE,
+    "limits.on_reached": STOP, "working_directory": INACTIVE, "docker": INACTIVE, "web": INACTIVE, "notify": TOLD,
     "webhooks.body_limit": "how much one delivery may hold; it needs the same signature",
 }  # fmt: skip
 TABLES = {

@@ -55,6 +55,9 @@ COMMANDS = {
         "nightherd.cli.checkpoints.retention:retention",
         "Plan and apply the deletion of old checkpoints.",
     ),
+    "notify": Entry(
+        "nightherd.cli.notifications.list:notify", "List notifications and test their targets."
+    ),
     "doctor": Entry("nightherd.cli.doctor:doctor", "Check and repair the state directory."),
     "import": Entry(
         "nightherd.cli.imports:import_group", "Import jobs and sessions of other tools."

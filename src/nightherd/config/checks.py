@@ -25,6 +25,10 @@ from nightherd.model.text import quote
 
 CHECKED_KEYS = ("permission_mode", "tools", "denied_tools", "required_caps")
 """Keys that restrict an agent: one whose runtime does not obey them does not run."""
+PERSON_KEYS = ("approvals", "questions", "operation")
+"""Keys by which an agent waits for people: one whose runtime cannot wait for them does not run."""
+ALONE = ("autonomous", "false")
+"""What two of these keys say about an agent that waits for nobody."""
 
 
 def unsupported_keys(
@@ -35,6 +39,12 @@ def unsupported_keys(
     `Severity.BLOCKED` for a key that restricts the agent, a notice for `mcp_servers`.
     """
     unsupported = {} if runtime.checks_tools else dict.fromkeys(CHECKED_KEYS, Severity.BLOCKED)
+    if not runtime.asks_people:
+        unsupported |= {
+            key: Severity.BLOCKED
+            for key in PERSON_KEYS
+            if key in node.entries and text_of(node.entries[key].value) not in ALONE
+        }
     if not runtime.takes_servers:
         unsupported["mcp_servers"] = Severity.NOTICE
     for key, severity in unsupported.items():

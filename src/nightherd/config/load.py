@@ -27,6 +27,7 @@ from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, inactive_keys, o
 from nightherd.config.persistence import check_project_file
 from nightherd.config.report import Findings
 from nightherd.config.resolve import FILE_VERSION, is_readable_version, resolve_agent, resolve_fleet
+from nightherd.config.resolve_notify import check_targets
 from nightherd.config.schema.agent import DEFAULT_RUNTIME
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetFile, FleetSettings
@@ -195,12 +196,13 @@ def check_endpoints(
 def check_hooks(
     fleet: MappingNode, agents: Sequence[tuple[Agent, Section]], findings: Findings
 ) -> None:
-    """Every agent that a hook submits is there."""
+    """Every agent that a hook submits is there, and every notify target has an address."""
     names = [agent.name for agent, _ in agents]
     check_submitted(fleet, LIMIT_HOOKS, names, findings)
     for agent, section in agents:
         path = f"agents.{agent.name}"
         check_submitted(section.node, AGENT_HOOKS, names, findings, path=path)
+    check_targets(fleet, [(agent, section.node) for agent, section in agents], findings)
 
 
 def value_at(node: MappingNode, path: str) -> Node:

@@ -94,11 +94,6 @@ AGENT_KEYS = (
         is_used_by=lambda runtime: runtime.supports_plugins or not runtime.uses_model,
     ),
     Waiting("docker", CONTAINERS, protection=CONTAINER),
-    *(
-        Waiting(f"hooks.{point}[].{key}", "chat")
-        for point in ("after_run", "on_error", "on_suspend", "on_cancel")
-        for key in ("channel_id", "bot_token_env")
-    ),
     Waiting("work_source", "work sources"),
     Waiting("chat", "chat"),
     Waiting("working_directory.auto_clone", "cloning of repositories"),

@@ -31,6 +31,7 @@ from nightherd.config.resolve_fleet import (
     within_fleet,
     within_schedule,
 )
+from nightherd.config.resolve_notify import resolve_targets, with_addresses
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.agent import McpServer as McpServerSchema
 from nightherd.config.schema.fleet import FleetSettings
@@ -98,10 +99,14 @@ def resolve_fleet(
     """The fleet of a file, its agents by name in their order."""
     shared = limit_hooks(settings.limits, owner="fleet.limits")
     limits = resolve_limits(settings.limits)
+    targets = resolve_targets(settings.notify)
+    known = {target.id: target for target in targets}
     return Fleet(
         file=file,
         files=files,
-        agents={agent.name: of_fleet(agent, shared, limits) for agent in agents},
+        agents={
+            agent.name: with_addresses(of_fleet(agent, shared, limits), known) for agent in agents
+        },
         name=settings.fleet.name,
         description=settings.fleet.description,
         environment=environment,
@@ -119,6 +124,7 @@ def resolve_fleet(
         prices=resolve_prices(settings.prices),
         web=resolve_web(settings.web),
         webhooks=resolve_webhooks(settings.webhooks),
+        notify=targets,
     )
 
 
@@ -143,8 +149,9 @@ def resolve_agent(
     """One agent; without a working directory of its own it works at `home`."""
     directory = agent.working_directory
     session = resolve_session(agent.session)
+    name = ".".join((*fleet, agent.name))
     return Agent(
-        name=".".join((*fleet, agent.name)),
+        name=name,
         runtime=runtimes.get(agent.runtime),
         working_directory=home if directory is None else directory.root,
         description=agent.description,
@@ -152,7 +159,7 @@ def resolve_agent(
         default_prompt=agent.default_prompt,
         script=resolve_script(agent.script),
         session=session,
-        schedules=resolve_schedules(agent.schedules),
+        schedules=resolve_schedules(agent.schedules, agent=name),
         job_timeout=shortest(agent.job_timeout, session.job_timeout),
         max_concurrent=1 if agent.instances is None else agent.instances.max_concurrent,
         model=agent.model or session.model,
@@ -176,6 +183,7 @@ def resolve_agent(
         plugins=resolve_plugins(agent.plugins),
         sandbox=resolve_sandbox(agent.sandbox),
         hooks=(*resolve_hooks(agent.hooks), *limit_hooks(agent.limits)),
+        notify=resolve_targets(agent.notify, f"{name}/"),
         limits=resolve_limits(agent.limits),
         operation=agent.operation or AUTONOMOUS,
         identity=None if agent.identity is None else like(agent.identity, Identity),

@@ -23,6 +23,7 @@ from nightherd.model.agents.agent import Plugin
 from nightherd.model.hooks import (
     Action,
     AgentSubmission,
+    ChatMessage,
     Hook,
     HookPoint,
     HttpRequest,
@@ -117,21 +118,19 @@ def _json_value(value: Any) -> Any:
 
 def _of_list(point: HookPoint, hooks: Iterable[AnyHook]) -> Iterator[Hook]:
     for place, hook in enumerate(hooks):
-        action = _action(hook)
-        if action is not None:
-            yield Hook(
-                id=f"{point}[{place}]",
-                point=point,
-                action=action,
-                name=hook.name,
-                on=frozenset(hook.on_events or ()),
-                when=hook.when,
-                continue_on_error=hook.continue_on_error,
-                retry=hook.retry,
-            )
+        yield Hook(
+            id=f"{point}[{place}]",
+            point=point,
+            action=_action(hook),
+            name=hook.name,
+            on=frozenset(hook.on_events or ()),
+            when=hook.when,
+            continue_on_error=hook.continue_on_error,
+            retry=hook.retry,
+        )
 
 
-def _action(hook: AnyHook) -> Action | None:
+def _action(hook: AnyHook) -> Action:
     match hook:
         case ShellHook(type="shell"):
             return ShellCommand(command=hook.command, timeout=hook.timeout)
@@ -143,11 +142,14 @@ def _action(hook: AnyHook) -> Action | None:
                 timeout=hook.timeout,
                 secret_env=hook.secret_env,
                 attempts=hook.attempts,
+                body=None if hook.body is None else _json_value(hook.body),
             )
         case AgentHook(type="agent"):
             return AgentSubmission(agent=hook.directive, inputs=json_inputs(hook.inputs))
-        case DiscordHook() | SlackHook():
-            return None
+        case DiscordHook(type="discord") | SlackHook(type="slack"):
+            return ChatMessage(
+                service=hook.type, channel=hook.channel_id, token_env=hook.bot_token_env
+            )
         case UnknownHook():
             raise AssertionError("a hook without a type passed the schema")
     raise AssertionError(f"a hook of type {hook.type} has no action")

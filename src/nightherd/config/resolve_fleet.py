@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from nightherd.config.merge import like
 from nightherd.config.resolve_agent import json_inputs, resolve_session
+from nightherd.config.resolve_notify import resolve_targets
 from nightherd.config.schema.fleet import Web as WebSchema
 from nightherd.config.schema.fleet import WebhookEndpoint
 from nightherd.config.schema.fleet import Webhooks as WebhooksSchema
@@ -70,13 +71,15 @@ def _endpoint(name: str, endpoint: WebhookEndpoint, shared_secret: str | None) -
     )
 
 
-def resolve_schedules(schedules: Mapping[str, ScheduleSchema] | None) -> dict[str, Schedule]:
+def resolve_schedules(
+    schedules: Mapping[str, ScheduleSchema] | None, *, agent: str = ""
+) -> dict[str, Schedule]:
     """The schedules of an agent, by name in their order."""
-    resolved = [resolve_schedule(key, one) for key, one in (schedules or {}).items()]
+    resolved = [resolve_schedule(key, one, agent) for key, one in (schedules or {}).items()]
     return {schedule.name: schedule for schedule in resolved}
 
 
-def resolve_schedule(key: str, schedule: ScheduleSchema) -> Schedule:
+def resolve_schedule(key: str, schedule: ScheduleSchema, agent: str = "") -> Schedule:
     """One schedule; what it does not say has its default here."""
     timezone = schedule.timezone or UTC_NAME
     return Schedule(
@@ -97,6 +100,7 @@ def resolve_schedule(key: str, schedule: ScheduleSchema) -> Schedule:
         limits=resolve_limits(schedule.limits),
         hooks=limit_hooks(schedule.limits, owner=f"schedules.{key}.limits"),
         approvals=resolve_approvals(schedule.approvals),
+        notify=resolve_targets(schedule.notify, f"{agent}/{schedule.name or key}/"),
         output_to_file=bool(schedule.output_to_file),
     )
 

@@ -17,14 +17,17 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from nightherd.daemon.worker_service import worker_groundwork
 from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.notifications.notifier import Notifier
+from nightherd.engine.workers.changed_fleet import for_fleet
 from nightherd.engine.workers.output_logs import with_output_logs
 from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
 from nightherd.errors import FencedError, message_of, unwrapped
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.retry import Backoff
 from nightherd.model.text import counted
-from nightherd.next_step import Action, NextStep
+from nightherd.next_step import Action, NextStep, SpellStep, plain_step
 from nightherd.wiring.files import write_output_log
+from nightherd.wiring.notifications import make_notifier
 from nightherd.wiring.running import make_worker_loop, open_worker
 
 
@@ -36,6 +39,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     leaves_when_idle: bool
     reports: WorkerReports
     report: Callable[[str], None]
+    spell: SpellStep = plain_step
+    """How notifications write commands."""
 
 
 class _AtWork(msgspec.Struct, kw_only=True):
@@ -44,6 +49,7 @@ class _AtWork(msgspec.Struct, kw_only=True):
     loop: WorkerLoop
     context: WorkerContext
     groundwork: tuple[Any, ...]
+    notifier: Notifier
     left: anyio.Event = msgspec.field(default_factory=anyio.Event)
     """It takes no more jobs; what it runs may still continue."""
     is_relieved: bool = False
@@ -111,7 +117,10 @@ class Relay:
         self._fleet, last = fleet, self._last
         if last is None or last.loop.fleet is fleet:
             return
+        before = last.loop.fleet
         last.loop.adopt(fleet)
+        changed = for_fleet(last.context, fleet, before)
+        last.notifier.adopt(fleet, changed.environment, changed.secrets)
         await to_thread.run_sync(last.context.declare, fleet.standing)
         if groundwork == last.groundwork or self.is_draining or last is not self._last:
             return
@@ -152,7 +161,8 @@ class Relay:
             loop = make_worker_loop(
                 fleet, context, reports, leaves_when_idle=place.leaves_when_idle
             )
-            at_work = _AtWork(loop=loop, context=context, groundwork=groundwork)
+            notifier = make_notifier(place.state_dir, fleet, context, place.environ, place.spell)
+            at_work = _AtWork(loop=loop, context=context, groundwork=groundwork, notifier=notifier)
             self._shifts.append(loop)
             self._last = at_work
             if self.is_draining:
@@ -169,7 +179,11 @@ class Relay:
         """Let it work until it leaves; why it had to, if it did not leave by itself."""
         context = at_work.context
         try:
-            await at_work.loop.work()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(at_work.notifier.run)
+                await at_work.loop.work()
+                tasks.cancel_scope.cancel()
+            await at_work.notifier.finish()
         except Exception as error:  # noqa: BLE001 (an edge: another worker follows)
             at_work.failure = error
             return

@@ -18,6 +18,7 @@ from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.record import SERVING, SOCKET, find_daemon
 from nightherd.daemon.retention import FIRST_S
 from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.notifications.notifier import Notifier
 from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
 from nightherd.engine.workers.changed_fleet import for_fleet
 from nightherd.engine.workers.lease import Beats
@@ -25,8 +26,10 @@ from nightherd.engine.workers.output_logs import with_output_logs
 from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.webhooks import is_loopback
+from nightherd.next_step import SpellStep, plain_step
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import since_boot
+from nightherd.wiring.notifications import make_notifier
 from nightherd.wiring.running import make_worker_loop, open_worker
 from nightherd.wiring.stores import ensure_web_token, load_persistence, made_at, random_text
 
@@ -81,6 +84,8 @@ class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
     worker: WorkerReports
     schedules: SchedulingReports
     report: Callable[[str], None]
+    spell: SpellStep = plain_step
+    """How notifications write commands."""
     agents: tuple[str, ...] = ()
     retention_after_s: float = FIRST_S
     """How long after the start it is first looked at whether retention is due."""
@@ -114,6 +119,7 @@ class WorkerService:
         self._context: WorkerContext | None = None
         self._shift: WorkerLoop | None = None
         self._scheduler: Scheduler | None = None
+        self._notifier: Notifier | None = None
         self._scheduling = anyio.CancelScope()
         self._doors = anyio.CancelScope()
         self.groundwork = groundwork(fleet, post)
@@ -168,10 +174,13 @@ class WorkerService:
                     since_boot=since_boot,
                     known_since=made_at(post.state_dir),
                 )
+                self._notifier = make_notifier(
+                    post.state_dir, self._fleet, context, post.environ, post.spell
+                )
                 async with anyio.create_task_group() as tasks:
                     task_status.started(await tasks.start(self._keep_open))
                     has_begun = True
-                    await self._shift.work()
+                    await self._work_and_notify(self._shift, self._notifier)
                     tasks.cancel_scope.cancel()
         except Exception as error:
             if not has_begun:
@@ -181,6 +190,13 @@ class WorkerService:
             self.is_over = True
             self.left.set()
 
+    async def _work_and_notify(self, shift: WorkerLoop, notifier: Notifier) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(notifier.run)
+            await shift.work()
+            tasks.cancel_scope.cancel()
+        await notifier.finish()
+
     async def adopt(self, fleet: Fleet) -> None:
         """From now on the fleet is this one, for everything that begins."""
         before, self._fleet = self._fleet, fleet
@@ -189,6 +205,8 @@ class WorkerService:
         self._context = for_fleet(self._context, fleet, before)
         self._shift.adopt(fleet)
         self._scheduler.adopt(fleet)
+        if self._notifier is not None:
+            self._notifier.adopt(fleet, self._context.environment, self._context.secrets)
         await to_thread.run_sync(self._context.declare, fleet.standing)
 
     def drain(self) -> None:

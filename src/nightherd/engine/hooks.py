@@ -8,6 +8,7 @@ its settings say `retry`; but an agent is submitted in any case, for that makes 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from nightherd.engine.contexts import FleetContext, Stores
+from nightherd.engine.notifications.hook_messages import queue_hook_message
 from nightherd.engine.operations.requests import Submit
 from nightherd.engine.operations.submit import submit
 from nightherd.errors import FencedError, NightherdError
@@ -23,6 +25,7 @@ from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.hooks import (
     HOOK_FAILED,
     AgentSubmission,
+    ChatMessage,
     Hook,
     HookEvent,
     HookPoint,
@@ -30,6 +33,7 @@ from nightherd.model.hooks import (
     ShellCommand,
     asked_about,
     event_of,
+    fill_body,
     is_due,
 )
 from nightherd.model.ids import JobId, generate_execution_id
@@ -130,7 +134,7 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
         begun = HookRan(name=name, id=hook.id, event=occasion.event.value)
         if known is not None and known.ran.success is not None:
             return known.ran
-        is_repeatable = hook.retry or isinstance(hook.action, AgentSubmission)
+        is_repeatable = hook.retry or isinstance(hook.action, AgentSubmission | ChatMessage)
         if known is not None and not is_repeatable:
             cut = msgspec.structs.replace(begun, success=False, error=CUT_OFF, is_interrupted=True)
             occasion.record(describe(cut))
@@ -158,7 +162,11 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
                 case ShellCommand() as command:
                     return await self.carrier.run_command(command, occasion.call(hook))
                 case HttpRequest() as request:
-                    return await self.carrier.send(request, occasion.call(hook))
+                    return await self.carrier.send(request, occasion.request_call(hook, request))
+                case ChatMessage() as message:
+                    return await queue_hook_message(
+                        hook, message, occasion.job, occasion.payload, occasion.context
+                    )
                 case AgentSubmission() as submission:
                     return await self._submit(hook, submission, occasion, known)
         except FencedError:
@@ -272,6 +280,20 @@ class _Occasion(msgspec.Struct, frozen=True, kw_only=True):
             environment=self.context.environment,
             secrets=self.context.secrets,
         )
+
+    def request_call(self, hook: Hook, request: HttpRequest) -> HookCall:
+        """The same for a request, with the body that it names."""
+        call = self.call(hook)
+        if request.body is None:
+            return call
+        about = {"id": hook.id, "name": hook.name, "event": self.event.value}
+        body = fill_body(request.body, {**self.payload, "hook": about})
+        if isinstance(request.body, str):
+            text = body if isinstance(body, str) else msgspec.json.encode(body).decode()
+            return dataclasses.replace(
+                call, body=text.encode(), content_type="text/plain; charset=utf-8"
+            )
+        return dataclasses.replace(call, body=msgspec.json.encode(body))
 
 
 def _due(occasion: _Occasion) -> list[Hook]:

@@ -35,6 +35,19 @@ from nightherd.model.jobs.overrides import AmendJob
 from nightherd.model.limits.limits import Hit
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.limits.spending import CountUsage, Reservation, Spending
+from nightherd.model.notifications.changes import (
+    ClaimNotification,
+    DeclareTargets,
+    FollowLedger,
+    QueueNotifications,
+    SettleNotification,
+)
+from nightherd.model.notifications.notification import (
+    Notification,
+    NotificationTexts,
+    NotifyCursor,
+    TargetState,
+)
 from nightherd.model.schedules.schedule import (
     OverrideSchedule,
     PlanSchedule,
@@ -73,6 +86,10 @@ Row = (
     | InboxItem
     | InboxTexts
     | InboxAnswer
+    | NotifyCursor
+    | TargetState
+    | Notification
+    | NotificationTexts
 )
 """One row of state. Every field is a column; the first is the key."""
 
@@ -189,6 +206,11 @@ Change = (
     | AnswerItem
     | ExpireItem
     | WithdrawItem
+    | DeclareTargets
+    | FollowLedger
+    | QueueNotifications
+    | ClaimNotification
+    | SettleNotification
 )
 
 

@@ -25,6 +25,8 @@ from nightherd.model.jobs.changes import FailSuspended, FailWaiting
 from nightherd.model.jobs.overrides import AmendJob
 from nightherd.model.limits import decisions as limits
 from nightherd.model.limits.spending import CountUsage
+from nightherd.model.notifications import changes as notification_changes
+from nightherd.model.notifications import decisions as notifications
 from nightherd.model.schedules import decisions as schedules
 from nightherd.model.schedules.schedule import OverrideSchedule, PlanSchedule
 from nightherd.model.sessions import changes as session_changes
@@ -67,6 +69,11 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     inbox_changes.AnswerItem: inbox.answer,
     inbox_changes.ExpireItem: inbox.expire,
     inbox_changes.WithdrawItem: inbox.withdraw,
+    notification_changes.DeclareTargets: notifications.declare,
+    notification_changes.FollowLedger: notifications.follow,
+    notification_changes.QueueNotifications: notifications.queue,
+    notification_changes.ClaimNotification: notifications.claim,
+    notification_changes.SettleNotification: notifications.settle,
 }
 """Who decides which change."""
 

@@ -6,6 +6,7 @@ job, however often workers die: model/journal/recollection.py reads off the jour
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -69,6 +70,8 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     secret_env: str | None = None
     attempts: int = 3
+    body: Any = None
+    """What is sent instead of the whole context: a text, or values for JSON, with `${PATH}` into the context."""
 
 
 class AgentSubmission(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +81,15 @@ class AgentSubmission(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-Action = ShellCommand | HttpRequest | AgentSubmission
+class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of a bot to a channel, delivered by the notification outbox."""
+
+    service: str
+    channel: str
+    token_env: str
+
+
+Action = ShellCommand | HttpRequest | AgentSubmission | ChatMessage
 
 
 class Hook(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,3 +167,32 @@ def asked_about(job: Job) -> JobId | None:
     key = job.dedupe_key or ""
     is_old = key.startswith("hook:") and any(mark in key for mark in LIMIT_HOOKS)
     return JobId(job.trigger_id) if is_old else None
+
+
+BODY_PLACE = re.compile(r"\$\{([a-z_]+(?:\.[A-Za-z0-9_-]+)+)\}")
+"""A place of a body's template: a dotted path into the context."""
+
+
+def fill_body(template: Any, context: Mapping[str, Any]) -> Any:
+    """`template` with its places filled in, once; a text that is one place gets the value with its type.
+
+    What the context holds is never read as a template, and stays inside the text of a JSON value.
+    """
+    match template:
+        case str():
+            alone = BODY_PLACE.fullmatch(template)
+            if alone is not None:
+                return at_path(context, alone[1])
+            return BODY_PLACE.sub(lambda place: _as_text(at_path(context, place[1])), template)
+        case Mapping():
+            return {name: fill_body(value, context) for name, value in template.items()}
+        case list() | tuple():
+            return [fill_body(value, context) for value in template]
+        case _:
+            return template
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

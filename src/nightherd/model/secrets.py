@@ -17,6 +17,8 @@ import msgspec
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.hooks import HttpRequest
 from nightherd.model.journal.event import Event, ToolResultEvent
+from nightherd.model.notifications.routing import targets_of
+from nightherd.model.notifications.target import secret_parts
 
 CUT = re.compile(
     r"(?:\.\.\. ?\[[\d,. ]+ (?:lines|characters|chars|bytes) truncated\](?: ?\.\.\.)?"
@@ -276,12 +278,20 @@ def secrets_of(
     """
     if fleet is None:
         return find_secrets(environment, exists=exists)
-    return secrets_of_agents(
-        fleet.agents.values(),
-        {**fleet.environment, **environment},
-        named=fleet.secret_variables,
-        exists=exists,
+    whole = {**fleet.environment, **environment}
+    secrets = secrets_of_agents(
+        fleet.agents.values(), whole, named=fleet.secret_variables, exists=exists
     )
+    return secrets.joined(knowing(_addresses(fleet, whole)))
+
+
+def _addresses(fleet: Fleet, environment: Mapping[str, str]) -> dict[str, str]:
+    """What in the addresses of notify targets may be a key."""
+    found: dict[str, str] = {}
+    for name, target in targets_of(fleet).items():
+        url = target.url or environment.get(target.url_env or "", "")
+        found |= dict.fromkeys(secret_parts(url) if url else (), f"notify:{name}")
+    return found
 
 
 def secrets_of_agents(

@@ -24,6 +24,7 @@ from nightherd.ports.journal import (
     TranscriptShelf,
     Wait,
 )
+from nightherd.ports.notifications import Outgoing, Sender, SendResult
 from nightherd.ports.runtime import (
     NoTextStream,
     Runtime,
@@ -42,6 +43,7 @@ from nightherd.ports.state import (
     JobReader,
     LedgerEntry,
     Mirror,
+    NotificationReader,
     SessionReader,
     SpendingReader,
     StateReader,
@@ -70,12 +72,16 @@ __all__ = [
     "Mirror",
     "NoTextStream",
     "NoTranscripts",
+    "NotificationReader",
     "OperatorLog",
+    "Outgoing",
     "Probe",
     "Process",
     "Runtime",
     "RuntimeFork",
     "RuntimeRequest",
+    "SendResult",
+    "Sender",
     "SessionReader",
     "SpendingReader",
     "StateReader",

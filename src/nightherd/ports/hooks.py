@@ -27,7 +27,8 @@ class HookCall:
     event: str
     job_id: JobId
     body: bytes
-    """The job's context as JSON."""
+    """The job's context as JSON, or what the hook sends instead."""
+    content_type: str = "application/json"
     working_directory: str
     environment: Mapping[str, str]
     secrets: Secrets = field(default=NO_SECRETS, repr=False)

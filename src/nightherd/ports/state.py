@@ -25,6 +25,13 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
     from nightherd.model.limits.limits import Used
     from nightherd.model.limits.login import LoginLimit
+    from nightherd.model.notifications.notification import (
+        Notification,
+        NotificationId,
+        NotificationQuery,
+        NotificationTexts,
+        TargetState,
+    )
     from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
     from nightherd.model.sessions.session import Session, SessionKey, SessionQuery
     from nightherd.model.webhooks import Delivery
@@ -174,7 +181,38 @@ class InboxReader(Protocol):
         """How many items wait, by kind; kinds of which none waits are left out."""
 
 
-class StateReader(JobReader, SessionReader, FleetReader, SpendingReader, InboxReader, Protocol):
+class NotificationReader(Protocol):
+    """Questions about what people are told."""
+
+    def find_notification(self, notification_id: NotificationId) -> Notification | None: ...
+    def find_notification_texts(
+        self, notification_id: NotificationId
+    ) -> NotificationTexts | None: ...
+    def list_notifications(self, query: NotificationQuery) -> Sequence[Notification]:
+        """A page of notifications, newest first. Lists never read texts."""
+
+    def list_notify_targets(self) -> Sequence[TargetState]:
+        """Every target that was ever declared, by name."""
+
+    def due_notify_targets(self, at: datetime) -> Sequence[str]:
+        """Targets for which something is to be sent by `at` and which are not left alone then."""
+
+    def count_open_notifications(self, at: datetime) -> Mapping[str, int]:
+        """How many notifications are to be sent by `at`, by target."""
+
+    def notified_change(self) -> int | None:
+        """The change of the ledger up to which notifications were made; None before the first."""
+
+
+class StateReader(
+    JobReader,
+    SessionReader,
+    FleetReader,
+    SpendingReader,
+    InboxReader,
+    NotificationReader,
+    Protocol,
+):
     """Every question about state, answered from one consistent store."""
 
     def close(self) -> None: ...

@@ -86,7 +86,7 @@ def _headers(
     request: HttpRequest, call: HookCall, secret: str | None, timestamp: int
 ) -> dict[str, str]:
     headers = {
-        "content-type": "application/json",
+        "content-type": call.content_type,
         "user-agent": "nightherd",
         "webhook-id": call.id,
         "webhook-timestamp": str(timestamp),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
 
 from anyio import to_thread
 
 from nightherd.errors import RefusedError
 from nightherd.model.ids import ExecutionId
-from nightherd.model.permissions.permission import Permissions, permissions_of, protected_change
+from nightherd.model.permissions.permission import Permissions, permissions_of
 from nightherd.model.permissions.protected import NAMES_ONLY, on_this_machine
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, execution_mark
@@ -36,12 +34,6 @@ def permissions_for(request: RuntimeRequest) -> Permissions:
         real_path=os.path.realpath,
         protection=protection,
     )
-
-
-def refuse_protected(request: RuntimeRequest) -> Callable[[str, Mapping[str, Any]], str | None]:
-    """Return what says why a call of the run is refused that would change a protected file."""
-    permissions = permissions_for(request)
-    return partial(protected_change, permissions)
 
 
 def shares_file(path: str, others: Iterable[str]) -> bool:

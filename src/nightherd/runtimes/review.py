@@ -19,7 +19,13 @@ from nightherd.model.inbox.review import (
     Refuse,
     Verdict,
 )
-from nightherd.model.permissions.permission import Denied, NeedsApproval, Permissions, decide
+from nightherd.model.permissions.permission import (
+    Decision,
+    Denied,
+    NeedsApproval,
+    Permissions,
+    decide,
+)
 from nightherd.model.permissions.tool_rule import BASH
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.tools.tool import ToolOutcome
@@ -32,6 +38,14 @@ LONGEST_DIFF = 64 * 1024
 """Characters of a diff that is shown; its hash is of all of it."""
 
 
+async def decision_on(permissions: Permissions, tool: str, input: Mapping[str, Any]) -> Decision:
+    """Return what the permissions say about a call."""
+    if tool == BASH and len(str(input.get("command", ""))) > SHORT:
+        # A long command is read in a thread: nothing else waits for that.
+        return await to_thread.run_sync(decide, permissions, tool, input)
+    return decide(permissions, tool, input)
+
+
 async def review_call(
     request: RuntimeRequest,
     permissions: Permissions,
@@ -42,14 +56,7 @@ async def review_call(
     """Return whether the call is made: the agent's permissions decide, or a person where they say so."""
     if tool == ASK_PERSON:
         return await _ask(request, input, tool_use_id)
-    is_long = tool == BASH and len(str(input.get("command", ""))) > SHORT
-    # A long command is read in a thread: nothing else waits for that.
-    decision = (
-        await to_thread.run_sync(decide, permissions, tool, input)
-        if is_long
-        else decide(permissions, tool, input)
-    )
-    match decision:
+    match await decision_on(permissions, tool, input):
         case Denied(reason):
             return Refuse(reason=reason)
         case NeedsApproval(terms=terms):

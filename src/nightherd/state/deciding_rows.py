@@ -16,6 +16,7 @@ from nightherd.model.ids import JobId, SessionId
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import Used
+from nightherd.model.notifications.notification import Notification, TargetState
 from nightherd.model.sessions.session import Session, SessionKey
 from nightherd.state.kept_rows import KeptRows
 from nightherd.state.reader import find_current_session, spent, used_below
@@ -139,6 +140,18 @@ class DecidingRows(SqliteRows):
 
     def answers_of(self, item: ItemId) -> Sequence[InboxAnswer]:
         return self.list(InboxAnswer, "answers_of_item", (item,))
+
+    def next_notification_number(self) -> int:
+        return self.number("last_notification_number") + 1
+
+    def notify_targets(self) -> Sequence[TargetState]:
+        return self.list(TargetState, "list_notify_targets", ())
+
+    def due_notifications(self, target: str, at: datetime, limit: int) -> Sequence[Notification]:
+        return self.list(Notification, "due_notifications", (target, time_text(at), limit))
+
+    def unsent_notifications(self, target: str) -> Sequence[Notification]:
+        return self.list(Notification, "unsent_notifications", (target,))
 
     def _job_found(self, query: str, *values: str) -> Job | None:
         """The job whose id the named query gives; mostly one that is remembered."""

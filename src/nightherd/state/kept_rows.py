@@ -13,6 +13,7 @@ import msgspec
 
 from nightherd.db.connection import Database
 from nightherd.model.jobs.job import JobTexts
+from nightherd.model.notifications.notification import NotificationTexts
 from nightherd.state.table import Image, Table
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
@@ -20,7 +21,7 @@ RowT = TypeVar("RowT", bound=msgspec.Struct)
 LIMIT = 4_096
 """Rows kept before all of them are dropped: far more than what runs at once needs."""
 
-UNBOUNDED = frozenset({JobTexts})
+UNBOUNDED = frozenset({NotificationTexts, JobTexts})
 """Kinds whose rows may be large: none of them is kept for longer than from its reading to its writing."""
 
 

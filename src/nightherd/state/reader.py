@@ -20,6 +20,15 @@ from nightherd.model.inbox.item import (
 from nightherd.model.jobs.job import Execution, Job, JobStatus
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
+from nightherd.model.notifications.notification import (
+    LEDGER,
+    Notification,
+    NotificationId,
+    NotificationQuery,
+    NotificationTexts,
+    NotifyCursor,
+    TargetState,
+)
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
 from nightherd.model.webhooks import Delivery
@@ -214,6 +223,44 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         found = rows.values("count_pending_items") if rows else ()
         return {ItemKind(str(kind)): int(str(count)) for kind, count in found}
+
+    def find_notification(self, notification_id: NotificationId) -> Notification | None:
+        rows = self._rows()
+        return rows.get(Notification, notification_id) if rows else None
+
+    def find_notification_texts(self, notification_id: NotificationId) -> NotificationTexts | None:
+        rows = self._rows()
+        return rows.get(NotificationTexts, notification_id) if rows else None
+
+    def list_notifications(self, query: NotificationQuery) -> Sequence[Notification]:
+        rows = self._rows()
+        if rows is None:
+            return ()
+        before = query.before if query.before is not None else NEWEST
+        status = query.status.value if query.status is not None else None
+        page = (before, query.limit, status)
+        if query.target is None:
+            return rows.list(Notification, "list_notifications", page)
+        return rows.list(Notification, "list_notifications_of_target", (*page, query.target))
+
+    def list_notify_targets(self) -> Sequence[TargetState]:
+        rows = self._rows()
+        return rows.list(TargetState, "list_notify_targets", ()) if rows else ()
+
+    def due_notify_targets(self, at: datetime) -> Sequence[str]:
+        rows = self._rows()
+        found = rows.values("due_notify_targets", time_text(at)) if rows else ()
+        return [str(name) for (name,) in found]
+
+    def count_open_notifications(self, at: datetime) -> Mapping[str, int]:
+        rows = self._rows()
+        found = rows.values("count_open_notifications", time_text(at)) if rows else ()
+        return {str(target): int(str(count)) for target, count in found}
+
+    def notified_change(self) -> int | None:
+        rows = self._rows()
+        cursor = rows.get(NotifyCursor, LEDGER) if rows else None
+        return None if cursor is None else cursor.change
 
 
 def find_current_session(rows: SqliteRows, key: SessionKey) -> Session | None:

@@ -12,6 +12,12 @@ from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, InboxTexts
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.limits.spending import Reservation, Spending
+from nightherd.model.notifications.notification import (
+    Notification,
+    NotificationTexts,
+    NotifyCursor,
+    TargetState,
+)
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.session import Session
 from nightherd.model.webhooks import Delivery
@@ -34,6 +40,10 @@ TABLES: Mapping[type[msgspec.Struct], str] = {
     InboxItem: "inbox_items",
     InboxTexts: "inbox_texts",
     InboxAnswer: "inbox_answers",
+    NotifyCursor: "notify_cursors",
+    TargetState: "notify_targets",
+    Notification: "notifications",
+    NotificationTexts: "notification_texts",
 }
 """The table of every kind of row. A row may only refer to rows of tables above its own."""
 

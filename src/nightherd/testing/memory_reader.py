@@ -21,6 +21,15 @@ from nightherd.model.inbox.item import (
 from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
+from nightherd.model.notifications.notification import (
+    LEDGER,
+    Notification,
+    NotificationId,
+    NotificationQuery,
+    NotificationTexts,
+    NotifyCursor,
+    TargetState,
+)
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.session import (
     Session,
@@ -246,6 +255,43 @@ class MemoryReader:
 
     def count_pending_items(self) -> Mapping[ItemKind, int]:
         return Counter(one.kind for one in self._rows.items() if one.is_pending)
+
+    def find_notification(self, notification_id: NotificationId) -> Notification | None:
+        return self._rows.get(Notification, notification_id)
+
+    def find_notification_texts(self, notification_id: NotificationId) -> NotificationTexts | None:
+        return self._rows.get(NotificationTexts, notification_id)
+
+    def list_notifications(self, query: NotificationQuery) -> Sequence[Notification]:
+        newest = sorted(self._rows.all(Notification), key=lambda one: one.number, reverse=True)
+        found = [
+            one
+            for one in newest
+            if query.target in (None, one.target)
+            and query.status in (None, one.status)
+            and (query.before is None or one.number < query.before)
+        ]
+        return found[: query.limit]
+
+    def list_notify_targets(self) -> Sequence[TargetState]:
+        return self._rows.notify_targets()
+
+    def due_notify_targets(self, at: datetime) -> Sequence[str]:
+        return [
+            one.id
+            for one in self._rows.notify_targets()
+            if one.is_active
+            and (one.paused_until is None or one.paused_until <= at)
+            and self._rows.due_notifications(one.id, at, 1)
+        ]
+
+    def count_open_notifications(self, at: datetime) -> Mapping[str, int]:
+        open_ = [one for one in self._rows.all(Notification) if one.is_open and one.due_at <= at]
+        return Counter(one.target for one in open_)
+
+    def notified_change(self) -> int | None:
+        cursor = self._rows.get(NotifyCursor, LEDGER)
+        return None if cursor is None else cursor.change
 
     def close(self) -> None:
         """Nothing to give back."""

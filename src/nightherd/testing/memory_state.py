@@ -16,6 +16,7 @@ from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId, ItemKind
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.spending import Reservation, Spending, used_of
+from nightherd.model.notifications.notification import Notification, TargetState
 from nightherd.model.sessions.session import (
     SESSION_LIFECYCLE,
     Session,
@@ -220,6 +221,19 @@ class MemoryRows:
     def items(self) -> Sequence[InboxItem]:
         """Every inbox item, in the order of asking."""
         return sorted(self.all(InboxItem), key=lambda item: item.number)
+
+    def next_notification_number(self) -> int:
+        return max((one.number for one in self.all(Notification)), default=0) + 1
+
+    def notify_targets(self) -> Sequence[TargetState]:
+        return sorted(self.all(TargetState), key=lambda one: one.id)
+
+    def due_notifications(self, target: str, at: datetime, limit: int) -> Sequence[Notification]:
+        return [one for one in self.unsent_notifications(target) if one.due_at <= at][:limit]
+
+    def unsent_notifications(self, target: str) -> Sequence[Notification]:
+        mine = [one for one in self.all(Notification) if one.target == target and one.is_open]
+        return sorted(mine, key=lambda one: (one.due_at, one.number))
 
     def open_children(self, job_id: JobId) -> Sequence[Job]:
         return [job for job in self.children(job_id) if not job.is_terminal]

@@ -55,7 +55,7 @@ def told(agent: Agent, **opening: Any) -> dict[str, str]:
 def files_of(agent: Agent) -> dict[str, str]:
     options = options_of(agent, Opening(text="go"), turns_left=None)
     given = [option.value for option in options if isinstance(option.value, InFile)]
-    return {one.name: one.text for one in given}
+    return {one.name: one.text for one in given if isinstance(one.text, str)}
 
 
 def request(**more: Any) -> RuntimeRequest:

@@ -18,6 +18,7 @@ from nightherd.cli.edge import document, say, show
 from nightherd.cli.fleet.load import load_fleet_to_start, warn_missing
 from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.jobs.list import observed, why_text
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.screen.render import Screen, length, neutralise
 from nightherd.daemon.control import admission_lines, problem_line
 from nightherd.daemon.fleet_files import FleetFiles, Watch
@@ -80,6 +81,7 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         ),
         schedules=_scheduling_reports(screen),
         report=partial(say, screen),
+        spell=command_for,
         agents=agents,
     )
     count = sum(len(agent.schedules) for agent in fleet.agents.values())
@@ -160,6 +162,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
             screen, invocation.new_state_directory(), lambda data: document(screen, "worker", data)
         ),
         report=partial(say, screen),
+        spell=command_for,
     )
     files = FleetFiles(
         invocation.fleet_file(), invocation.environ, state_dir=invocation.named_state

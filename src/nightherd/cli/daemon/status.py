@@ -24,12 +24,15 @@ from nightherd.model.agents.agent import Agent
 from nightherd.model.checkpoints.retention import RetentionRun, run_text
 from nightherd.model.jobs.lost import lost_text
 from nightherd.model.limits.login import text_of
+from nightherd.model.notifications.decisions import failing_text
+from nightherd.model.notifications.notification import TargetState
 from nightherd.model.problem import Problem, Severity
 from nightherd.model.schedules.jobs import open_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
 from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
 from nightherd.views.job_document import FailedHook, failed_hook_row, failed_hooks
+from nightherd.views.notifications import failing_row, failing_targets
 from nightherd.wiring.fleets import check_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import load_persistence, open_journals, open_reader, system_clock
@@ -51,6 +54,7 @@ def status(invocation: Invocation) -> None:
     declared, problems, pending = _declared(invocation, state_dir)
     view = look(state_dir, declared)
     failed = look_for_failed_hooks(state_dir, declared)
+    unsent = look_for_failing_targets(state_dir)
     refresh_lost(invocation, [job for agent in view.agents for job in agent.lost_jobs])
     record, retained = find_daemon(state_dir), _retained(state_dir)
     if screen.is_json:
@@ -63,6 +67,7 @@ def status(invocation: Invocation) -> None:
             "retention": retention_row(retained),
             **fleet_document(view),
             "failed_hooks": [failed_hook_row(one) for one in failed],
+            "failing_notify_targets": [failing_row(one) for one in unsent],
         }
         screen.document("status", data, now)
         return
@@ -92,6 +97,8 @@ def status(invocation: Invocation) -> None:
     if len(view.held) > MOST_HELD:
         screen.show(f"{len(view.held) - MOST_HELD} more are blocked: nightherd schedule list")
     _show_failed_hooks(screen, failed)
+    for target in unsent:
+        screen.show(screen.out.bad(neutralise(failing_text(target, now))))
     if view.agents:
         screen.show(agent_table(view.agents, screen, now, is_known=not problems))
     if view.suspended:
@@ -168,6 +175,12 @@ def look_for_failed_hooks(state_dir: Path, declared: Mapping[str, Agent]) -> Seq
     """Return the failed hooks of the agents' last jobs."""
     with closing(open_reader(state_dir)) as reader:
         return failed_hooks(reader, open_journals(state_dir), declared)
+
+
+def look_for_failing_targets(state_dir: Path) -> Sequence[TargetState]:
+    """Return the notify targets that do not take what they are sent."""
+    with closing(open_reader(state_dir)) as reader:
+        return failing_targets(reader)
 
 
 def _show_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> None:

@@ -14,7 +14,7 @@ from nightherd.cli.screen.render import neutralise
 from nightherd.config.acceptance import Admission, admit
 from nightherd.config.load import LoadedFleet
 from nightherd.config.report import problem_data, render_problems, shown_file
-from nightherd.errors import RefusedError
+from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.agents.runtime import RuntimeName
@@ -94,7 +94,11 @@ def why_not_here(runtime: RuntimeName) -> RefusedError | None:
 
 
 def warn_missing(invocation: Invocation, fleet: Fleet, agents: tuple[str, ...] = ()) -> None:
-    """Say whose jobs will wait because what runs them is not installed here; of `agents`, or of all."""
+    """Say whose jobs will wait because what runs them is not installed here; of `agents`, or of all.
+
+    And which notifications are not sent.
+    """
+    tell_unsent(invocation, fleet)
     chosen = [fleet.agents[name] for name in agents or fleet.agents if name in fleet.agents]
     for runtime in dict.fromkeys(agent.runtime.name for agent in chosen):
         error = why_not_here(runtime)
@@ -105,6 +109,23 @@ def warn_missing(invocation: Invocation, fleet: Fleet, agents: tuple[str, ...] =
         invocation.screen.say(
             f"the jobs of {', '.join(names[:NAMED])}{more} wait: {error.message}\n  try: {advice_for(error)}"
         )
+
+
+def tell_unsent(invocation: Invocation, fleet: Fleet) -> None:
+    """Say why notifications of the fleet will not be sent, one line for each reason."""
+    from nightherd.model.notifications.routing import with_bots
+    from nightherd.wiring.notifications import why_not_sent
+
+    targets = with_bots(fleet)
+    missing = why_not_sent() if targets else None
+    if missing is not None:
+        invocation.screen.say(f"notifications are not sent: {missing}")
+    environment = {**fleet.environment, **invocation.environ}
+    for target in targets.values():
+        try:
+            target.address(environment)
+        except InvalidValueError as error:
+            invocation.screen.say(f"notify target {target.id} is told nothing: {error.message}")
 
 
 def concerns(notice: Problem, agent: str | None) -> bool:

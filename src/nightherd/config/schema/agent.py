@@ -9,6 +9,7 @@ from nightherd.config.schema.hooks import Hooks
 from nightherd.config.schema.inbox import Approval
 from nightherd.config.schema.isolation import AgentDocker, FleetDocker, Sandbox
 from nightherd.config.schema.limits import Limits
+from nightherd.config.schema.notify import NotifyTarget
 from nightherd.config.schema.schedule import NamedSchedule, Schedule, Session
 from nightherd.config.schema.script import Steps
 from nightherd.config.schema.types import (
@@ -243,6 +244,10 @@ class AgentSettings(Model):
         None, description="JSON file in the working directory that hooks may look into."
     )
     hooks: Hooks | None = Field(None, description="What happens after its jobs.")
+    notify: tuple[NotifyTarget, ...] | None = Field(
+        None,
+        description="Where people are told what happens to its jobs, besides the fleet's targets.",
+    )
     chat: Chat | None = Field(None, description="Chat platforms where people reach the agent.")
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ from pydantic import Field
 from nightherd.config.schema.agent import Agent, AgentSettings, Directory
 from nightherd.config.schema.isolation import FleetDocker
 from nightherd.config.schema.limits import Limits, Prices, Retry
+from nightherd.config.schema.notify import FleetTarget
 from nightherd.config.schema.types import (
     Count,
     Filling,
@@ -157,6 +158,7 @@ class FleetSettings(Model):
     docker: FleetDocker | None = Field(None, description="Containers of the whole fleet.")
     webhooks: Webhooks | None = Field(None, description="Requests from outside that make jobs.")
     web: Web | None = Field(None, description="The API on a port, and the dashboard.")
+    notify: tuple[FleetTarget, ...] = Field((), description="Where people are told what happens.")
 
 
 class FleetFile(FleetSettings):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from nightherd.config.schema.types import (
+    Anything,
     Count,
     Environment,
     Filling,
@@ -62,6 +63,10 @@ class WebhookHook(Hook):
         None, description="Variable that holds the secret to sign with."
     )
     attempts: Count = Field(3, description="Maximum number of attempts.")
+    body: Anything | None = Field(
+        None,
+        description="What is sent instead of the whole context, with ${job.id} and the like: a text, or values for JSON.",
+    )
 
 
 class DiscordHook(Hook):

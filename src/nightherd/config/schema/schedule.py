@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from nightherd.config.schema.chat import WorkSource
 from nightherd.config.schema.inbox import Approval
 from nightherd.config.schema.limits import Limits
+from nightherd.config.schema.notify import NotifyTarget
 from nightherd.config.schema.types import (
     Count,
     Cron,
@@ -80,6 +81,9 @@ class Schedule(Model):
     limits: Limits | None = Field(None, description="Limits for its jobs alone.")
     approvals: tuple[Approval, ...] | None = Field(
         None, description="Calls of its jobs that a person has to allow first, besides the agent's."
+    )
+    notify: tuple[NotifyTarget, ...] | None = Field(
+        None, description="Where people are told what happens to its jobs."
     )
     work_source: WorkSource | None = Field(None, description="Where its work comes from.")
     resume_session: Flag | None = Field(

@@ -45,6 +45,7 @@ from nightherd.model.journal.system import Reviewed, Suspension
 from nightherd.model.text import shorten
 
 RELEASED_BEFORE = interrupted_call("the execution that was about to run it ended")
+YES = (ItemStatus.APPROVED, ItemStatus.ANSWERED)
 SHOWN_INPUT = 64 * 1024
 """Characters of a value of a call's input that an item shows; its hash is of all of it."""
 
@@ -67,7 +68,7 @@ class Reviews:
         hash = call_hash(call.tool, call.input, call.preview)
         if self._was_released(call):
             return Refuse(reason=RELEASED_BEFORE)
-        item = self._item_about(call, hash)
+        item = self._item_about(call, hash) or self._unused_item(hash)
         if item is None:
             repeated = self._rejected_before(call, hash)
             if repeated is not None:
@@ -76,10 +77,17 @@ class Reviews:
         match item.status:
             case ItemStatus.PENDING:
                 return self._wait(call, item)
+            case ItemStatus.APPROVED if self._is_used(item):
+                return Refuse(reason=RELEASED_BEFORE)
             case ItemStatus.APPROVED | ItemStatus.ANSWERED:
                 return self._decided(call, item)
             case _:
                 return self._rejected(call, item)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a call waits for a person: the runtime is about to end the run."""
+        return isinstance(self.stop, Suspension)
 
     def closing(self) -> Sequence[Change]:
         """Return what belongs into the transaction that suspends the job: the items that it waits for."""
@@ -102,6 +110,20 @@ class Reviews:
                 return item
             if item.is_pending:
                 self._withdrawn.append(item)
+        return None
+
+    def _unused_item(self, hash: str) -> InboxItem | None:
+        """An item about the same call under another id that still waits, or was approved and never used.
+
+        A runtime whose conversation was cut off before it had kept the call makes it again under a new id.
+        """
+        if self._job.epoch == 1:
+            return None
+        used = {line.item for line in self._known() if line.status in YES}
+        for item in self._context.reader.items_of_job(self._job.id):
+            is_open = item.is_pending or item.status in YES
+            if item.hash == hash and is_open and item.id not in used:
+                return item
         return None
 
     def _next_key(self, call: ProposedCall) -> str:
@@ -210,6 +232,12 @@ class Reviews:
         return any(
             line.tool_use_id == call.tool_use_id and line.status == ItemStatus.APPROVED
             for line in self._known()
+        )
+
+    def _is_used(self, item: InboxItem) -> bool:
+        """Whether the approval has let a call run, under whichever id."""
+        return any(
+            line.item == item.id and line.status == ItemStatus.APPROVED for line in self._known()
         )
 
     def _known(self) -> list[Reviewed]:

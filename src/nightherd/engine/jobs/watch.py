@@ -155,7 +155,7 @@ class QuietWatch:
         return None
 
     async def after(self, event: Event, tally: Tally) -> Stop | None:
-        return self.stopped
+        return None if self._reviews.is_waiting else self.stopped
 
     async def may_spend(self, microusd: int | None, tokens: int) -> Shortfall | None:
         return None
@@ -255,6 +255,8 @@ class CloseWatch:
             await self._bookmarks.at(point, self._guard.running_ms)
 
     async def after(self, event: Event, tally: Tally) -> Stop | None:
+        if self._reviews.is_waiting:  # the runtime ends the run itself, when nothing is lost by it
+            return None
         if self.stopped is not None:
             return self.stopped
         hit = self._guard.after(event, tally)

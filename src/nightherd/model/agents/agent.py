@@ -18,6 +18,7 @@ from nightherd.model.inbox.review import ApprovalRule
 from nightherd.model.jobs.retry import PATIENT, RetryPolicy
 from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.limits.spending import Prices
+from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.problem import Place, Problem
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.sessions.session import SessionMode, SessionTerms
@@ -96,6 +97,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """How its commands are confined, in Claude's own words."""
     hooks: tuple[Hook, ...] = ()
     """What is done when one of its jobs has ended, or waits."""
+    notify: tuple[NotifyTarget, ...] = ()
+    """Where people are told what happens to its jobs, besides the fleet's targets."""
     limits: Limits = NO_LIMITS
     """What each of its jobs may use, and all of them in a day."""
     operation: str = "autonomous"
@@ -170,6 +173,8 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """Variables that hold secrets, as keys such as `token_env` and `secret_env` name them."""
     web: Web = msgspec.field(default_factory=Web)
     webhooks: Webhooks = msgspec.field(default_factory=Webhooks)
+    notify: tuple[NotifyTarget, ...] = ()
+    """Where people are told what happens."""
 
     @property
     def standing(self) -> dict[str, str | None]:

@@ -74,6 +74,8 @@ class RuntimeCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Looks at each tool call with its arguments, so that `required_caps` may name single calls and tools of servers."""
     checks_tools: bool = False
     """Keeps the agent to its permission mode, tools and capabilities."""
+    asks_people: bool = False
+    """Asks `RuntimeRequest.review` about calls that a person decides; else no agent may need one."""
 
     keeps_transcript: bool = False
     """Resumes from a transcript of its own, by `runtime_session_id`; else from `RuntimeRequest.history`."""

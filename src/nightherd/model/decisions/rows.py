@@ -13,6 +13,7 @@ from nightherd.model.ids import JobId, SessionId
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import Used
+from nightherd.model.notifications.notification import Notification, TargetState
 from nightherd.model.sessions.session import Session, SessionKey
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
@@ -91,3 +92,13 @@ class Rows(Protocol):
 
     def answers_of(self, item: ItemId) -> Sequence[InboxAnswer]:
         """What was answered to an item, first to last."""
+
+    def next_notification_number(self) -> int: ...
+    def notify_targets(self) -> Sequence[TargetState]:
+        """Every target that was ever declared."""
+
+    def due_notifications(self, target: str, at: datetime, limit: int) -> Sequence[Notification]:
+        """What is to be sent to the target by `at`, in order."""
+
+    def unsent_notifications(self, target: str) -> Sequence[Notification]:
+        """Everything that is still to be sent to the target, due or not."""

@@ -20,6 +20,8 @@ from nightherd.model.agents.mcp import McpServer
 from nightherd.model.hooks import Hook
 from nightherd.model.inbox.review import ApprovalRule
 from nightherd.model.limits.limits import DayLimits, LimitName, Limits
+from nightherd.model.notifications.routing import targets_of
+from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.permissions.permission import PermissionMode
 from nightherd.model.permissions.tool_rule import BASH
 from nightherd.model.schedules.jobs import for_schedule
@@ -73,6 +75,8 @@ class FleetGrants(msgspec.Struct, frozen=True, kw_only=True):
     web: str | None = None
     """Where the API is served on a port; None when it is not."""
     webhooks: dict[str, str] = {}
+    notify: dict[str, str] = {}
+    """Where notifications go, by target."""
     reload: str = "ask"
 
 
@@ -95,6 +99,7 @@ def grants_of(fleet: Fleet) -> FleetGrants:
         prices={name: fingerprint(one) for name, one in fleet.prices.items()},
         web=fingerprint(fleet.web) if fleet.web.enabled else None,
         webhooks=webhooks,
+        notify={name: target_fingerprint(one) for name, one in targets_of(fleet).items()},
         reload=fleet.reload,
     )
 
@@ -164,6 +169,11 @@ def _hooks(agent: Agent) -> Iterable[Hook]:
 def hook_fingerprint(hook: Hook) -> str:
     """What the hook does, wherever it stands."""
     return fingerprint(hook.action)
+
+
+def target_fingerprint(target: NotifyTarget) -> str:
+    """Where the target's messages go, and which private hosts may be reached for it."""
+    return fingerprint([target.url, target.url_env, sorted(target.allow_hosts)])
 
 
 def plugin_grant(plugin: Plugin, home: str) -> str:

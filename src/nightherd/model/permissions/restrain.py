@@ -18,6 +18,7 @@ from nightherd.model.agents.mcp import McpServer
 from nightherd.model.hooks import Hook
 from nightherd.model.limits.limits import DayLimits, LimitName, Limits
 from nightherd.model.limits.spending import ModelPrice
+from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.permissions.approval import REVIEW
 from nightherd.model.permissions.grants import (
     PER_DAY,
@@ -35,6 +36,7 @@ from nightherd.model.permissions.grants import (
     relative,
     schedule_maxima,
     server_fingerprint,
+    target_fingerprint,
 )
 from nightherd.model.permissions.widening import (
     AUTO,
@@ -62,7 +64,7 @@ def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None)
         fitting = (one for one in (agent, old) if one is not None and _can_be_cut(one, known, home))
         kept = next(fitting, None)
         if kept is not None:
-            agents[name] = _agent(kept, known, old, home)
+            agents[name] = _told_where_accepted(_agent(kept, known, old, home), accepted)
     is_auto = fleet.reload == AUTO and accepted.reload == AUTO
     return replace(
         fleet,
@@ -75,8 +77,22 @@ def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None)
         prices=_prices(fleet, accepted, before),
         web=_web(fleet, accepted, before),
         webhooks=_webhooks(fleet.webhooks, accepted),
+        notify=_targets(fleet.notify, accepted),
         reload=fleet.reload if is_auto or fleet.reload != AUTO else accepted.reload,
     )
+
+
+def _targets(targets: Iterable[NotifyTarget], accepted: FleetGrants) -> tuple[NotifyTarget, ...]:
+    """The notify targets whose address was accepted."""
+    return tuple(one for one in targets if accepted.notify.get(one.id) == target_fingerprint(one))
+
+
+def _told_where_accepted(agent: Agent, accepted: FleetGrants) -> Agent:
+    schedules = {
+        name: replace(one, notify=_targets(one.notify, accepted))
+        for name, one in agent.schedules.items()
+    }
+    return replace(agent, notify=_targets(agent.notify, accepted), schedules=schedules)
 
 
 def _can_be_cut(agent: Agent, known: AgentGrants, home: str) -> bool:

@@ -58,6 +58,7 @@ def _of_fleet(accepted: FleetGrants, wanted: FleetGrants) -> Iterator[Widening]:
         *_higher(wanted.maxima, accepted.maxima),
         *_new("price of", wanted.prices, accepted.prices),
         *_new("webhook", wanted.webhooks, accepted.webhooks),
+        *_new("notify target", wanted.notify, accepted.notify),
     )
     yield from (Widening(what=text) for text in texts)
     if wanted.web is not None and wanted.web != accepted.web:
@@ -151,6 +152,7 @@ def narrowed(accepted: FleetGrants, wanted: FleetGrants, home: str) -> FleetGran
         prices=_still_named(accepted.prices, wanted.prices),
         web=None if wanted.web is None else accepted.web,
         webhooks=_still_named(accepted.webhooks, wanted.webhooks),
+        notify=_still_named(accepted.notify, wanted.notify),
         reload=accepted.reload if wanted.reload == AUTO else wanted.reload,
     )
 

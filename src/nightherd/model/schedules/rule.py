@@ -15,6 +15,7 @@ from nightherd.errors import InvalidValueError
 from nightherd.model.hooks import Hook
 from nightherd.model.inbox.review import ApprovalRule
 from nightherd.model.limits.limits import NO_LIMITS, Limits
+from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.sessions.session import SessionTerms
 from nightherd.model.units import format_duration
 
@@ -88,6 +89,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     approvals: tuple[ApprovalRule, ...] = ()
     """Calls of its jobs that a person has to allow first, besides those of its agent."""
     """What is done besides when something happens to one of its jobs."""
+    notify: tuple[NotifyTarget, ...] = ()
+    """Where people are told besides what happens to its jobs."""
     output_to_file: bool = False
     """Whether each of its jobs also leaves its record as plain text."""
 

@@ -14,6 +14,7 @@ CLI = RuntimeCapabilities(
     login=LoginKind.CLAUDE,
     cost=CostSource.REPORTED,
     checks_tools=True,
+    asks_people=True,
     keeps_transcript=True,
     resumes=_NAMES,
     takeover_program="claude",

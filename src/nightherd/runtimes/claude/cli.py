@@ -21,7 +21,7 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, POLL_S, Gate, GatedCall
 from nightherd.runtimes.claude.mcp import injected_servers
 from nightherd.runtimes.claude.opening import Opening
-from nightherd.runtimes.claude.options import as_line, launch_of, user_message
+from nightherd.runtimes.claude.options import as_line, launch_of, unapproved, user_message
 from nightherd.runtimes.claude.outcome import MISSING_CLI, unusable
 from nightherd.runtimes.claude.process import ENVIRONMENT, ClaudeProcess, Duty, parsed
 from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
@@ -66,14 +66,15 @@ class ControlledClaude:
         """Why it was not asked, if it was not."""
 
     async def heard(
-        self, first: Mapping[str, Any]
+        self, first: Mapping[str, Any] | None
     ) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
         """Ask it `first`; everything it says, but for what is between it and the gate."""
         lines = self._process.reader()
         await self._write(INITIALIZE)
         while True:
             line: bytes | None = None
-            with anyio.move_on_after(POLL_S if self._waiting else None) as polling:
+            has_to_look = self._waiting or self._gate.expects_deferred
+            with anyio.move_on_after(POLL_S if has_to_look else None) as polling:
                 line = await lines.next()
             if line is not None:
                 message = parsed(line)
@@ -95,7 +96,9 @@ class ControlledClaude:
         if self._duty.is_done:
             await self._process.end_input()
 
-    async def _is_control(self, message: Mapping[str, Any], first: Mapping[str, Any]) -> bool:
+    async def _is_control(
+        self, message: Mapping[str, Any], first: Mapping[str, Any] | None
+    ) -> bool:
         """Deal with a message of the protocol; whether it was one."""
         match message:
             case {"type": "control_response", "response": {"request_id": str(name)} as response}:
@@ -116,13 +119,13 @@ class ControlledClaude:
                 return False
         return True
 
-    async def _begin(self, response: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+    async def _begin(self, response: Mapping[str, Any], first: Mapping[str, Any] | None) -> None:
         facts = response.get("response")
         applied = facts.get("hooks_applied") if isinstance(facts, Mapping) else None
         if response.get("subtype") != "success" or applied is False:
             reason = response.get("error") or "it does not apply hooks"
             self.refusal = unusable(f"it refused the hook that records its calls ({reason})")
-        else:
+        elif first is not None:
             await self._write(first)
 
     async def _take(self, name: str, request: Mapping[str, Any]) -> None:
@@ -130,14 +133,18 @@ class ControlledClaude:
             case {"subtype": "hook_callback", "input": Mapping() as hook}:
                 call = GatedCall.of(hook)
                 self._waiting.append(_Waiting(request=name, call=call, since=anyio.current_time()))
+            case {"subtype": "can_use_tool", "tool_name": str(tool)}:
+                refused = {"behavior": "deny", "message": unapproved(tool)}
+                await self._respond(name, {"subtype": "success", "response": refused})
             case _:
                 error = f"nightherd does not answer {request.get('subtype')}"
                 await self._respond(name, {"subtype": "error", "error": error})
 
     async def _answer(self) -> None:
         """Answer the calls that are on record by now, or have waited for too long."""
+        await self._gate.answer_deferred(self._process.files)
         for one in tuple(self._waiting):
-            answer = self._gate.answer(one.call, anyio.current_time() - one.since)
+            answer = await self._gate.decide(one.call, anyio.current_time() - one.since)
             if answer is not None:
                 self._waiting.remove(one)
                 await self._respond(one.request, {"subtype": "success", "response": answer})
@@ -213,7 +220,8 @@ class CliConversation:
             try:
                 await process.start()
                 if process.has_started:
-                    first = user_message(self._opening.prompt_text)
+                    told = self._opening.prompt_text
+                    first = user_message(told) if told else None
                     async with aclosing(claude.heard(first)) as heard:
                         async for message in heard:
                             yield message

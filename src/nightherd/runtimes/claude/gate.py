@@ -2,8 +2,9 @@
 
 Claude writes its transcript a moment after it starts a tool. Killed in between, it forgets the call and makes it
 again when it is resumed. So Claude asks the gate before every call (a `PreToolUse` hook over the control
-protocol) and waits for its answer. The gate answers once the call is on record, and refuses a change of protected
-files; it decides nothing else: Claude's own permission rules apply as without it. A gate that does not answer means that the tool does not run.
+protocol) and waits for its answer. The gate answers once the call is on record, refuses a change of protected
+files, and asks a person where the agent's declaration says so (review.py). It decides nothing else: Claude's own
+permission rules apply as without it. A gate that does not answer means that the tool does not run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import msgspec
@@ -27,6 +28,7 @@ from nightherd.model.journal.event import (
     payload_of,
 )
 from nightherd.model.journal.system import ToolProgress, Warned
+from nightherd.runtimes.claude.deferred import answer_in, question_in
 
 PATIENCE = timedelta(seconds=30)
 """How long a call that is in the journal may take to be in the transcript. Claude flushes it every 100 ms."""
@@ -73,6 +75,30 @@ class GatedCall(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class Calls(Protocol):
+    """Takes note of which calls a message has."""
+
+    def read(self, message: Message) -> None:
+        """Claude says this."""
+
+
+class Reviewer(Protocol):
+    """Asks people about calls (review.py)."""
+
+    is_waiting: bool
+    """Whether a call was put off: the run ends."""
+
+    @property
+    def calls(self) -> Calls:
+        """What is to read along."""
+
+    async def decide(self, asked: GatedCall, waited_s: float, patience_s: float) -> Message | None:
+        """Return what is answered about a call that is on record; None when it has to wait on."""
+
+    async def decide_deferred(self, asked: GatedCall, *, is_own: bool) -> Message:
+        """Return what is answered about the call that Claude proposes again."""
+
+
 class Gate:
     """The gate of one run."""
 
@@ -80,6 +106,13 @@ class Gate:
         self._patience = patience
         self.refuse: Refuse = refuse_nothing
         """Says why a call is not made that Claude's own rules may allow."""
+        self.reviewer: Reviewer | None = None
+        """Asks people; None when no call of the run can need one."""
+        self.deferred: str | None = None
+        """The call that Claude proposes before it knows the gate; the hook in its settings asks about it."""
+        self.owns_deferred = False
+        """Whether this job made it."""
+        self._denials: list[Message] = []
         self._announced: set[str] = set()
         self._recorded: set[str] = set()
         self._passed: set[str] = set()
@@ -94,6 +127,8 @@ class Gate:
 
         The stream does not show the calls of a sub-agent's sub-agents: what the gate is asked stands for them.
         """
+        if self.reviewer is not None:
+            self.reviewer.calls.read(message)
         match message:
             case {"type": "assistant", "message": {"content": list(blocks)}}:
                 self._announced.update(
@@ -105,7 +140,7 @@ class Gate:
                 "type": "control_request",
                 "request": {"input": {"tool_use_id": str(call)} as hook},
             }:
-                if call not in self._announced:
+                if call not in self._announced and call != self.deferred:
                     self._announced.add(call)
                     return {"type": "system", "subtype": UNANNOUNCED, **hook}
             case _:
@@ -138,34 +173,93 @@ class Gate:
         """
         call = asked.call
         if call is None:
-            return _denied("this version of Claude does not announce its tool calls")
+            return denied("this version of Claude does not announce its tool calls")
         is_recorded = call in self._recorded
         if is_recorded and self._written.has(asked.transcript, call, asked.agent):
             self._passed.add(call)
             refusal = self.refuse(asked.tool, asked.input)
-            return PASS if refusal is None else _denied(refusal)
+            return PASS if refusal is None else denied(refusal)
         if self._is_closed:
-            return _denied("the run is being stopped")
+            return denied(STOPPING)
         patience_s = self._patience.total_seconds()
         if (
             not is_recorded
             or waited_s - self._recorded_after.setdefault(call, waited_s) < patience_s
         ):
             return None
-        return _denied(f"it was not in Claude's transcript after {patience_s:g} s")
+        return denied(f"it was not in Claude's transcript after {patience_s:g} s")
+
+    async def decide(self, asked: GatedCall, waited_s: float) -> Message | None:
+        """Return what a hook answers, as `answer` does; a person has a say where the agent's declaration says so."""
+        if asked.call is not None and asked.call == self.deferred:
+            return PASS  # the hook in the settings answers
+        answer = self.answer(asked, waited_s)
+        if answer is PASS and self.reviewer is not None:
+            patience_s = self._patience.total_seconds()
+            answer = await self.reviewer.decide(asked, waited_s, patience_s)
+            if answer is None and self._is_closed:
+                answer = denied(STOPPING)
+        if answer is not None:
+            self._note(asked, answer)
+        return answer
 
     async def ask(self, hook: Message) -> Message:
         """Wait for the answer about the call that a hook's input names."""
         asked, began = GatedCall.of(hook), anyio.current_time()
-        while (answer := self.answer(asked, anyio.current_time() - began)) is None:  # noqa: ASYNC110 a file grows in silence
+        while (answer := await self.decide(asked, anyio.current_time() - began)) is None:  # noqa: ASYNC110 a file grows in silence
             await anyio.sleep(POLL_S)
         return answer
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a call was put off until a person answers."""
+        return self.reviewer is not None and self.reviewer.is_waiting
+
+    @property
+    def expects_deferred(self) -> bool:
+        """Whether Claude has yet to ask about the call that it proposes again."""
+        return self.deferred is not None and self.deferred not in self._passed
+
+    async def answer_deferred(self, files: Path | None) -> None:
+        """Answer the hook about the call that Claude proposes again, if it has asked by now."""
+        hook = question_in(files) if files is not None and self.expects_deferred else None
+        if hook is None or files is None or self.reviewer is None:
+            return
+        asked = GatedCall.of(hook)
+        if asked.call != self.deferred:
+            answer = denied("another call waits for a person")
+        elif (refusal := self.refuse(asked.tool, asked.input)) is not None:
+            answer = denied(refusal)
+        else:
+            answer = await self.reviewer.decide_deferred(asked, is_own=self.owns_deferred)
+        self._passed.add(self.deferred or "")
+        self._note(asked, answer)
+        answer_in(files, answer)
+
+    def take_denials(self) -> list[Message]:
+        """Return what was refused since this was last asked, as Claude says such things."""
+        taken, self._denials = self._denials, []
+        return taken
+
+    def _note(self, asked: GatedCall, answer: Message) -> None:
+        facts = answer.get("hookSpecificOutput", {})
+        if facts.get("permissionDecision") == "deny":
+            self._denials.append(
+                {
+                    "type": "system",
+                    "subtype": "permission_denied",
+                    "tool_name": asked.tool,
+                    "tool_use_id": asked.call,
+                    "message": facts.get("permissionDecisionReason"),
+                }
+            )
 
     def close(self) -> None:
         """Nothing more is recorded: calls that are not on record yet are denied."""
         self._is_closed = True
 
 
+STOPPING = "the run is being stopped"
 BYPASSED = (
     "claude ran a tool without asking nightherd first; a call that is cut off may be made again. "
     "Check whether its settings turn hooks off"
@@ -180,14 +274,20 @@ def unannounced(message: Message) -> tuple[ToolProgress, str]:
     return ToolProgress(tool_use_id=_text(message.get("tool_use_id"))), f"{by}: {said[:SHOWN]}"
 
 
-def _denied(reason: str) -> Message:
+def denied(reason: str) -> Message:
+    """Refuse a call that has not run."""
+    text = f"nightherd did not let this call run: {reason}. It has not run, and nothing was changed by it."
+    return decided("deny", text)
+
+
+def decided(decision: str, reason: str, **more: Any) -> Message:
+    """Return the answer of a hook before a call."""
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
-            "permissionDecision": "deny",
-            "permissionDecisionReason": (
-                f"nightherd did not let this call run: {reason}. It has not run, and nothing was changed by it."
-            ),
+            "permissionDecision": decision,
+            "permissionDecisionReason": reason,
+            **more,
         }
     }
 

@@ -12,11 +12,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nightherd.model.doctor import CLEANUP_DAYS, ClaudeFacts, parse_version
+from nightherd.model.doctor import CLEANUP_DAYS, OLDEST_TESTED, ClaudeFacts, parse_version
 from nightherd.runtimes.claude.transcripts.keeping import config_directory
 
 KEEPS_OPEN_CALLS = (2, 1, 300)
 """From here on an open call of the transcript is shown to the model when the session is resumed; 2.1.240 drops it."""
+
+
+def can_defer(version: str | None) -> bool:
+    """Whether a `claude` of this version can put off a call: every tested version can, others are not trusted to."""
+    known = parse_version(version or "")
+    return known is not None and known >= OLDEST_TESTED
 
 
 def keeps_open_calls(program: str | None, environment: Mapping[str, str]) -> bool:

@@ -6,7 +6,7 @@ secret is an `InFile`: the option then says only where the file is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,8 @@ class InFile(msgspec.Struct, frozen=True):
     """A value that is passed by a file of this name, in a directory that only its owner can enter."""
 
     name: str
-    text: str
+    text: str | Callable[[Path], str]
+    """What is in it; a function of the directory where it says so."""
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -62,5 +63,6 @@ class Launch:
         for option in self.options:
             if isinstance(option.value, InFile):
                 file = files / option.value.name
+                text = option.value.text
                 file.touch(mode=0o600)
-                file.write_text(option.value.text, encoding="utf-8")
+                file.write_text(text if isinstance(text, str) else text(files), encoding="utf-8")

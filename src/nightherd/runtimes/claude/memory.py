@@ -23,6 +23,7 @@ from nightherd.model.journal.event import (
 )
 from nightherd.model.journal.message import Message, Speaker, result_text, whole_messages
 from nightherd.model.journal.system import Init, SystemSubtype, ToolProgress
+from nightherd.runtimes.claude.deferred import NOT_RUN, NOT_RUN_RESULT
 
 SYNTHETIC = "<synthetic>"
 """The model of lines that Claude writes itself, such as the text of an API error."""
@@ -236,6 +237,8 @@ class _Known:
         self.said: list[AssistantEvent] = []
         self.calls: dict[str, ToolUseEvent] = {}
         self.results: dict[str, ToolResultEvent] = {}
+        self.not_run: dict[str, ToolUseEvent] = {}
+        """Calls that waited for a person and were not kept."""
         self.tasks: dict[str, str] = {}
         """Background tasks that ended with their process, by id."""
         self._running: dict[str, str] = {}
@@ -246,6 +249,9 @@ class _Known:
         match event:
             case ToolUseEvent(tool_use_id=str(call)):
                 self.calls[call] = event
+            case ToolResultEvent(tool_use_id=str(call), error=error) if error == NOT_RUN_RESULT:
+                if call in self.calls:
+                    self.not_run[call] = self.calls.pop(call)
             case ToolResultEvent(tool_use_id=str(call)) if not is_cut_off(event):
                 self.results[call] = event
             case AssistantEvent(content=str(), uuid=str(), partial=None | False):
@@ -275,6 +281,10 @@ def _sections(known: _Known, memory: Memory, keeps_open_calls: Callable[[], bool
     said = [text for event in known.said if (text := _missing_text(event, memory))]
     if said:
         yield from [SAID, *said[-MOST:]]
+    unmade = [call for call in known.not_run if not memory.mentions(call)]
+    if unmade:
+        yield NOT_RUN
+        yield from (_call(known, call) for call in unmade[-MOST:])
     calls = [call for call in known.calls | known.results if not _is_known(call, memory)]
     done = [call for call in calls if call in known.results]
     if done:
@@ -309,7 +319,7 @@ def _missing_text(event: AssistantEvent, memory: Memory) -> str | None:
 
 
 def _call(known: _Known, call: str) -> str:
-    event = known.calls.get(call)
+    event = known.calls.get(call) or known.not_run.get(call)
     what = f"{event.tool_name} {json.dumps(event.input)}" if event is not None else "A call"
     return f"{what[:SHOWN]} (call {call})"
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nightherd.model.journal.system import (
+    AuthStatus,
     CompactBoundary,
     Denied,
     HookRan,
+    Init,
     Payload,
     ToolProgress,
     Warned,
@@ -79,6 +81,35 @@ def _warned(message: Message) -> News:
     return Warned(code=str(message.get("subtype"))), said
 
 
+def progress_of(message: Message) -> ToolProgress:
+    """How long a tool has been running."""
+    seconds = message.get("elapsed_time_seconds")
+    elapsed = round(seconds * 1000) if isinstance(seconds, int | float) else None
+    return ToolProgress(tool_use_id=_text(message, "tool_use_id"), elapsed_ms=elapsed)
+
+
+def auth_status_of(message: Message) -> tuple[AuthStatus, str | None]:
+    """Whether Claude is logged in, and what it says about it."""
+    error, output = _text(message, "error"), message.get("output")
+    is_going_on = message.get("isAuthenticating") is True
+    lines = [one for one in output if isinstance(one, str)] if isinstance(output, list) else []
+    is_authenticated = False if error is not None else None if is_going_on else True
+    text = error if error is not None else "\n".join(lines) or None
+    return AuthStatus(is_authenticated=is_authenticated), text
+
+
+def init_of(message: Message, runtime: str) -> Init:
+    """What Claude says about itself."""
+    tools = message.get("tools")
+    return Init(
+        runtime=runtime,
+        runtime_session_id=_text(message, "session_id"),
+        model=_text(message, "model"),
+        working_directory=_text(message, "cwd"),
+        tools=[str(tool) for tool in tools] if isinstance(tools, list) else None,
+    )
+
+
 def _text(message: Message, name: str) -> str | None:
     value = message.get(name)
     return value if isinstance(value, str) else None
@@ -105,7 +136,8 @@ SILENT = frozenset(
         "hook_progress", "session_state_changed", "session_title_changed", "files_persisted",
         "local_command_output", "commands_changed", "memory_recall", "post_turn_summary",
         "turn_preempted", "keep_alive", "control_request", "control_response", "prompt_suggestion",
-        "tool_use_summary", "conversation_reset", "ui_invalidate",
+        "tool_use_summary", "conversation_reset", "ui_invalidate", "attachment", "progress",
+        "command_lifecycle",
     }
 )  # fmt: skip
 """Types and subtypes that say nothing the other messages do not say."""

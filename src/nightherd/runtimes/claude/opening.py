@@ -20,6 +20,7 @@ from nightherd.model.journal.event import (
     ErrorEvent,
     Event,
     SystemEvent,
+    ToolResultEvent,
     ToolUseEvent,
     is_by_hand,
     is_message,
@@ -27,6 +28,7 @@ from nightherd.model.journal.event import (
 )
 from nightherd.model.journal.system import Init, SystemSubtype
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.deferred import DeferredCall, not_run, waiting_calls
 from nightherd.runtimes.claude.memory import Memory, missing_from_transcript, recounted, since
 
 
@@ -80,6 +82,14 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """The last message of the resumed session that counts; None for all of it."""
     note: str | None = None
     """What of `text` the job was not asked, and is not on record yet."""
+    deferred: DeferredCall | None = None
+    """The call that Claude proposes again by itself, before it reads `text`."""
+    is_own_deferred: bool = False
+    """Whether this job made it."""
+    has_result: bool = False
+    """Whether its result is on record already: it may have run, and nobody knows."""
+    not_run: tuple[str, ...] = ()
+    """Calls of this job that waited for a person, and that Claude does not propose again."""
     recount: str | None = None
     """What precedes `text`: a conversation that Claude lost and the journal has."""
 
@@ -125,13 +135,19 @@ def completed(
     if opening.resume is None:
         return opening
     history = list(_of_session(request.history(), opening.resume))
+    opening = _with_waiting(opening, request, history)
+    history += _results_of(opening, request)
     missing = None
     if memory is not None:
-        missing = missing_from_transcript(history, memory, keeps_open_calls)
+        told = [event for event in history if not _is_about(event, opening.deferred)]
+        missing = missing_from_transcript(told, memory, keeps_open_calls)
     if opening.is_fork:
         opening = replace(opening, at_uuid=_fork_point(opening.at_uuid, history, memory))
     if opening.is_fork or not request.is_continued:
         return _asking(opening, opening.text, missing)
+    if opening.is_own_deferred:
+        text = _joined(missing, request.follow_up)
+        return replace(opening, text=text, note=missing)
     own = list(since(history, request.job_id))
     why = why_continued(own) if own else Why.INTERRUPTED
     note = NOTES[why]
@@ -146,6 +162,43 @@ def completed(
         at_uuid=memory.resume_at if memory is not None else None,
         note=None if note == _last_asked(own) else note,
     )
+
+
+def _with_waiting(opening: Opening, request: RuntimeRequest, history: Iterable[Event]) -> Opening:
+    """Return `opening` with what becomes of calls of this job that waited for a person."""
+    own = list(since(history, request.job_id))
+    deferred, is_own = opening.deferred, request.is_continued and not opening.is_fork
+    about = [event for event in own if _is_about(event, deferred)]
+    return replace(
+        opening,
+        is_own_deferred=is_own and any(isinstance(event, ToolUseEvent) for event in about),
+        has_result=any(isinstance(event, ToolResultEvent) for event in about),
+        not_run=tuple(
+            call for call in waiting_calls(own) if deferred is None or call != deferred.call
+        ),
+    )
+
+
+def _is_about(event: Event, deferred: DeferredCall | None) -> bool:
+    """Whether the event is the call that Claude proposes again, or a result of it."""
+    if deferred is None or not isinstance(event, ToolUseEvent | ToolResultEvent):
+        return False
+    return event.tool_use_id == deferred.call
+
+
+def _results_of(opening: Opening, request: RuntimeRequest) -> list[Event]:
+    """Return the results of calls that did not run; they are recorded before the run begins."""
+    return [not_run(call, request.job_turns + 1) for call in opening.not_run]
+
+
+def records_of(opening: Opening, request: RuntimeRequest) -> list[Event]:
+    """Return what belongs on record before the model is told of it."""
+    records = _results_of(opening, request)
+    if opening.note is not None:
+        records.append(
+            SystemEvent(subtype=SystemSubtype.USER_INPUT, content=opening.note, index=0, end=True)
+        )
+    return records
 
 
 def begin_anew(request: RuntimeRequest) -> Opening | None:
@@ -163,11 +216,13 @@ def _without_session(request: RuntimeRequest) -> Opening:
     """Begin without any session of Claude's: what this job did in a lost one is repeated in words."""
     if not request.is_continued:
         return Opening(text=request.prompt)
-    own = since(request.history(), request.job_id)
-    done = missing_from_transcript(own, Memory(), lambda: False)
+    own = list(since(request.history(), request.job_id))
+    opening = Opening(text="", not_run=tuple(waiting_calls(own)))
+    told = [*own, *_results_of(opening, request)]
+    done = missing_from_transcript(told, Memory(), lambda: False)
     begun = BEGUN_ANEW if done is not None or request.job_turns > 0 else None
     note = _joined(begun, done) or None
-    return _asking(Opening(text=""), request.prompt, note, follow_up=request.follow_up)
+    return _asking(opening, request.prompt, note, follow_up=request.follow_up)
 
 
 def _asking(

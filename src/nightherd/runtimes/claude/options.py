@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from nightherd.model.agents.agent import Agent
@@ -20,6 +21,7 @@ from nightherd.model.permissions.protected import (
 )
 from nightherd.model.units import PER_DOLLAR
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.deferred import hook_settings
 from nightherd.runtimes.claude.launch import InFile, Launch, Option
 from nightherd.runtimes.claude.mcp import allowed_tools, mcp_environment, mcp_options, tools_of
 from nightherd.runtimes.claude.opening import Opening
@@ -99,7 +101,7 @@ def options_of(
         *_budget_options(agent, spend_left),
         *_tool_options(agent, injected),
         *_helper_options(agent),
-        *_place_options(agent, protected),
+        *_place_options(agent, protected, has_deferred=opening.deferred is not None),
     )
 
 
@@ -150,6 +152,9 @@ def _tool_options(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> Ite
     denied = (*agent.denied_tools, *denied_in_plan(agent, injected))
     if denied:
         yield Option("disallowedTools", ",".join(denied))
+    if agent.questions:
+        # Without somebody to ask, Claude does not offer its tool AskUserQuestion.
+        yield Option("permission-prompt-tool", "stdio")
 
 
 def _helper_options(agent: Agent) -> Iterator[Option]:
@@ -161,12 +166,19 @@ def _helper_options(agent: Agent) -> Iterator[Option]:
         yield Option(name, plugin.path)
 
 
-def _place_options(agent: Agent, protected: ProtectedPaths | None) -> Iterator[Option]:
+def _place_options(
+    agent: Agent, protected: ProtectedPaths | None, *, has_deferred: bool
+) -> Iterator[Option]:
     yield Option("setting-sources", ",".join(agent.setting_sources))
     for directory in agent.add_dirs:
         yield Option("add-dir", directory)
     settings = settings_of(agent, protected)
-    yield Option("settings", InFile("settings.json", json.dumps(settings)))
+
+    def with_hook(files: Path) -> str:
+        return json.dumps({**settings, **hook_settings(files)})
+
+    text = with_hook if has_deferred else json.dumps(settings)
+    yield Option("settings", InFile("settings.json", text))
 
 
 def environment_of(given: Mapping[str, str]) -> dict[str, str]:
@@ -183,6 +195,11 @@ def user_message(text: str) -> dict[str, Any]:
         "parent_tool_use_id": None,
         "session_id": "",
     }
+
+
+def unapproved(tool: str) -> str:
+    """Say that a call needs approval which the agent's permissions do not give; nobody is asked about it."""
+    return f"{tool} is not among what this agent may do, and nobody is asked about it"
 
 
 def as_line(message: Mapping[str, Any]) -> bytes:

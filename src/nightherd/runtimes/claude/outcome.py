@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.model.doctor import OLDEST_TESTED
 from nightherd.model.jobs.retry import can_pass
 from nightherd.model.journal.event import ErrorEvent
 from nightherd.runtimes.claude.usage_limit import UsageLimit
@@ -204,4 +205,31 @@ def not_answering(error: Exception) -> ErrorEvent:
 def unusable(reason: object) -> ErrorEvent:
     """The event for a `claude` that runs but does not accept the hook by which its calls are recorded."""
     message = f"claude cannot be used: {reason}. Update Claude Code"
+    return ErrorEvent(message=message, code="claude_failed")
+
+
+def cannot_wait(version: str | None) -> ErrorEvent:
+    """The event for an agent that waits for people, and a `claude` that is not known to be able to."""
+    oldest = ".".join(str(part) for part in OLDEST_TESTED)
+    message = (
+        f"claude {version or 'of unknown version'} cannot wait for people ('approvals', 'questions' and 'operation' "
+        f"of the agent need {oldest} or newer). Update Claude Code"
+    )
+    return ErrorEvent(message=message, code="claude_failed")
+
+
+MESSAGES = {
+    "tool_deferred_unavailable": "the tool of the call that waited for a person is not available any more"
+}
+"""Texts for stop reasons that Claude gives none for."""
+
+
+def not_kept(result: Mapping[str, Any]) -> ErrorEvent:
+    """The event for a call that somebody else's hook put off: nobody can answer it."""
+    match result.get("deferred_tool_use"):
+        case {"name": str(tool)}:
+            what = f"a call of {tool}"
+        case _:
+            what = "a call"
+    message = f"a hook that is not nightherd's put off {what} (permissionDecision defer), and nobody can answer it"
     return ErrorEvent(message=message, code="claude_failed")

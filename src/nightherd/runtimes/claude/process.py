@@ -48,6 +48,8 @@ class ClaudeProcess:
         self._process: KeptProcess | None = None
         self._stderr = _Ear(launch.secrets)
         self._writing = anyio.Lock()
+        self.files: Path | None = None
+        """Where files for it are, once it has been started."""
         self.failure: ErrorEvent = MISSING_CLI
 
     @property
@@ -96,6 +98,7 @@ class ClaudeProcess:
             )
         )
         self._stderr.is_given()
+        self.files = Path(files)
         return process
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
@@ -210,10 +213,14 @@ class Duty:
         self._state: str | None = None
         """Versions that do not report their state are done with their result."""
         self._has_tasks = False
+        self._is_deferred = False
+        """Whether a call was put off: what runs in the background ends with the process, too."""
 
     @property
     def is_done(self) -> bool:
         """Whether its input may be closed."""
+        if self._is_deferred:
+            return True
         return self._has_result and not self._has_tasks and self._state in (None, "idle")
 
     def see(self, message: Mapping[str, Any]) -> None:
@@ -221,6 +228,7 @@ class Duty:
         match message:
             case {"type": "result"}:
                 self._has_result = True
+                self._is_deferred = message.get("stop_reason") == "tool_deferred"
             case {"type": "system", "subtype": "session_state_changed", "state": str(state)}:
                 self._state = state
             case {"type": "system", "subtype": "background_tasks_changed"}:

@@ -18,21 +18,29 @@ from msgspec.structs import replace
 from nightherd.errors import NightherdError
 from nightherd.host.system import SystemClock
 from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, describe, is_terminal
-from nightherd.model.journal.system import SystemSubtype, Warned
+from nightherd.model.journal.system import Warned
 from nightherd.model.sessions.session import SessionMode
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.claude.answer import Price, no_price
+from nightherd.runtimes.claude.deferred import deferred_in
 from nightherd.runtimes.claude.gate import Gate
-from nightherd.runtimes.claude.installation import keeps_open_calls
+from nightherd.runtimes.claude.installation import can_defer, keeps_open_calls, version_text
 from nightherd.runtimes.claude.mcp import longest_call
 from nightherd.runtimes.claude.memory import Memory, read_memory
-from nightherd.runtimes.claude.opening import Opening, begin_anew, completed, is_note, opening_of
-from nightherd.runtimes.claude.outcome import stalled
-from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
+from nightherd.runtimes.claude.opening import (
+    Opening,
+    begin_anew,
+    completed,
+    is_note,
+    opening_of,
+    records_of,
+)
+from nightherd.runtimes.claude.outcome import cannot_wait, stalled
+from nightherd.runtimes.claude.review import PEOPLE, waits_for_people, with_review
+from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript, transcript_path
 from nightherd.runtimes.claude.translate import Translator
 from nightherd.runtimes.claude.usage_limit import UsageLimits, zone_of
 from nightherd.runtimes.keeper.keepers import Keepers
-from nightherd.runtimes.protection import refuse_protected
 
 
 class Harvest:
@@ -166,6 +174,18 @@ class ClaudeRuntime(ABC):
         self._transcripts = transcripts
         self.make_gate: Callable[[], Gate] = Gate
         """Makes the gate of each run."""
+        self._versions: dict[str, str | None] = {}
+        """What each program says its version is; a program that is replaced keeps the old one until a restart."""
+
+    def _too_old(self, request: RuntimeRequest) -> ErrorEvent | None:
+        """Why this `claude` cannot run an agent that waits for people."""
+        program = self._program(request.environment)
+        if program is None or not waits_for_people(request.agent):
+            return None
+        if program not in self._versions:
+            self._versions[program] = version_text(program, request.environment)
+        version = self._versions[program]
+        return None if can_defer(version) else cannot_wait(version)
 
     @abstractmethod
     def _converse(
@@ -179,10 +199,12 @@ class ClaudeRuntime(ABC):
 
     async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
         """The events of the run; the last is `system/complete` or an error."""
-        refusal = _refusal(request)
+        refusal = _refusal(request) or await to_thread.run_sync(self._too_old, request)
         if refusal is not None:
             yield refusal
             return
+        if request.agent.questions:
+            request = replace(request, injected_servers=(*request.injected_servers, PEOPLE))
         keepers = self._keepers.branch()
         try:
             run: Run | None = Run(opening_of(request))
@@ -217,15 +239,16 @@ class ClaudeRuntime(ABC):
             price=self._price,
             usage_limits=UsageLimits(self._clock.now, zone_of(request.environment)),
             secrets=request.known_secrets(),
+            answered=opening.deferred.call if opening.deferred and opening.has_result else None,
         )
-        gate = self.make_gate()
-        gate.refuse = refuse_protected(request)
+        gate = with_review(self.make_gate(), request, opening)
         conversation = self._converse(request, opening, keepers, gate)
         last: Event | None = None
         warnings: tuple[Event, ...] = ()
         try:
             idle_limit = max(self._idle_limit, longest_call(request))
-            async with aclosing(self._events(conversation, translator, idle_limit)) as events:
+            said = self._events(conversation, translator, gate, idle_limit)
+            async with aclosing(said) as events:
                 async for last in events:
                     if is_terminal(last):
                         break
@@ -257,25 +280,30 @@ class ClaudeRuntime(ABC):
         if harvest is not None and opening.resume is not None:
             notices = harvest.put_in_place(opening)
             memory = harvest.memory(opening.resume)
+        if opening.resume is not None:
+            opening = replace(opening, deferred=deferred_in(_transcript(request, opening.resume)))
         keeps = partial(keeps_open_calls, self._program(request.environment), request.environment)
         opening = completed(opening, request, memory, keeps)
         if not run.may_leave_out:
             opening = replace(opening, at_uuid=None)
-        if opening.note is not None:
-            note = SystemEvent(
-                subtype=SystemSubtype.USER_INPUT, content=opening.note, index=0, end=True
-            )
-            notices = (*notices, note)
-        return opening, notices
+        return opening, (*notices, *records_of(opening, request))
 
     async def _events(
-        self, conversation: Conversation, translator: Translator, idle_limit: timedelta
+        self,
+        conversation: Conversation,
+        translator: Translator,
+        gate: Gate,
+        idle_limit: timedelta,
     ) -> AsyncGenerator[Event, None]:
-        """What is said, until it has ended or has been silent for too long; then how it came out."""
+        """What is said, until it has ended or has been silent for too long; then how it came out.
+
+        A run that waits for a person does not come out at all: the job is suspended, whatever became of the process.
+        """
         failure: ErrorEvent | None = None
         async with aclosing(conversation.heard()) as heard:
             while True:
                 is_over = translator.has_result and not translator.has_open_tasks
+                is_over = is_over or gate.is_waiting
                 limit = (self._linger if is_over else idle_limit).total_seconds()
                 said: bytes | Mapping[str, Any] | None = None
                 with anyio.move_on_after(limit) as waiting:
@@ -286,11 +314,12 @@ class ClaudeRuntime(ABC):
                         yield _background_stopped(limit)
                 if said is None:
                     break
-                for event in translator.hear(said):
-                    yield event
-        for event in translator.finish():
+                for message in (*gate.take_denials(), said):
+                    for event in translator.hear(message):
+                        yield event
+        for event in translator.finish(is_waiting=gate.is_waiting):
             yield event
-        if not translator.has_result:
+        if not translator.has_result and not gate.is_waiting:
             yield failure or conversation.failure
 
 
@@ -301,6 +330,10 @@ def _recorded(
     yield from gate.record(event)
     if harvest is not None:
         yield from harvest.follow(session)
+
+
+def _transcript(request: RuntimeRequest, session: str) -> Path:
+    return transcript_path(request.environment, request.agent.working_directory, session)
 
 
 def _background_stopped(limit: float) -> Event:

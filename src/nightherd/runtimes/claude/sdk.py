@@ -27,8 +27,10 @@ from claude_agent_sdk import (
     HookJSONOutput,
     HookMatcher,
     McpServerConfig,
+    PermissionResultDeny,
     SdkMcpTool,
     SessionStore,
+    ToolPermissionContext,
     Transport,
     create_sdk_mcp_server,
 )
@@ -36,11 +38,11 @@ from claude_agent_sdk import (
 from nightherd.model.agents.mcp import InjectedMcpServerDef, InjectedMcpToolDef
 from nightherd.model.journal.event import ErrorEvent
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, Gate
+from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, POLL_S, Gate
 from nightherd.runtimes.claude.launch import Option
 from nightherd.runtimes.claude.mcp import injected_servers
 from nightherd.runtimes.claude.opening import Opening
-from nightherd.runtimes.claude.options import launch_of, user_message
+from nightherd.runtimes.claude.options import launch_of, unapproved, user_message
 from nightherd.runtimes.claude.outcome import not_answering, unusable
 from nightherd.runtimes.claude.process import ENVIRONMENT as CLAUDE_ENVIRONMENT
 from nightherd.runtimes.claude.process import ClaudeProcess, Duty, parsed
@@ -77,8 +79,16 @@ class KeptTransport(Transport):
 
     async def heard(self) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
         """Everything it says that is not for the SDK, until it has let go of its output."""
-        async for message in self._get:
-            yield message
+        while True:
+            message: bytes | Mapping[str, Any] | None = None
+            with anyio.move_on_after(POLL_S if self._gate.expects_deferred else None):
+                try:
+                    message = await self._get.receive()
+                except anyio.EndOfStream:
+                    return
+            if message is not None:
+                yield message
+            await self._gate.answer_deferred(self._process.files)
 
     def stop_listening(self) -> None:
         """Discard further output, so that the process does not block on it."""
@@ -247,7 +257,8 @@ class SdkConversation:
             self._transport.on_end = asking.cancel
             try:
                 await self._client.connect()
-                await self._client.query(_once(user_message(self._text)))
+                if self._text:
+                    await self._client.query(_once(user_message(self._text)))
             except ClaudeSDKError as error:
                 if self._transport.is_ready():  # it runs, and may not be used
                     self._refusal = unusable(error)
@@ -275,7 +286,14 @@ def sdk_options(
         # What waits for the end of a turn is lost when the worker is killed in the middle of it.
         session_store_flush="eager",
         hooks={"PreToolUse": [_gate_hook(gate)]},
+        can_use_tool=_refuse if request.agent.questions else None,
     )
+
+
+async def _refuse(
+    tool: str, _input: dict[str, Any], _context: ToolPermissionContext
+) -> PermissionResultDeny:
+    return PermissionResultDeny(message=unapproved(tool))
 
 
 def _gate_hook(gate: Gate) -> HookMatcher:

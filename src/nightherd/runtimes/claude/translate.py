@@ -22,11 +22,9 @@ from nightherd.model.journal.event import (
     describe,
 )
 from nightherd.model.journal.system import (
-    AuthStatus,
     Complete,
     Init,
     SystemSubtype,
-    ToolProgress,
     Warned,
 )
 from nightherd.model.secrets import NO_SECRETS, Secrets
@@ -43,8 +41,8 @@ from nightherd.runtimes.claude.answer import (
     no_price,
 )
 from nightherd.runtimes.claude.mcp import ServerNews
-from nightherd.runtimes.claude.news import NEWS, SILENT
-from nightherd.runtimes.claude.outcome import Report, reported
+from nightherd.runtimes.claude.news import NEWS, SILENT, auth_status_of, init_of, progress_of
+from nightherd.runtimes.claude.outcome import MESSAGES, Report, not_kept, reported
 from nightherd.runtimes.claude.usage_limit import ApiError, UsageLimits, is_api_error
 
 RAW_CHARACTERS = 2000
@@ -66,7 +64,10 @@ class Translator:
         price: Price = no_price,
         usage_limits: UsageLimits | None = None,
         secrets: Secrets = NO_SECRETS,
+        answered: str | None = None,
     ) -> None:
+        """`answered` is a call whose result is on record already, and is not recorded again."""
+        self._answered = answered
         self._secrets = secrets
         self._usage_limits = usage_limits if usage_limits is not None else UsageLimits()
         self._runtime = runtime
@@ -130,8 +131,17 @@ class Translator:
                 "unknown_message", f"claude sent a message of type {kind!r}", message
             )
 
-    def finish(self) -> Iterator[Event]:
-        """The last events, when nothing more will come; none about the outcome when Claude has not said it."""
+    def finish(self, *, is_waiting: bool = False) -> Iterator[Event]:
+        """The last events, when nothing more will come; none about the outcome when Claude has not said it.
+
+        A run that waits for a person has no outcome: only what it has used.
+        """
+        if is_waiting:
+            yield from self._answers.abandon()
+            rest = self._rest()
+            if rest is not None:
+                yield rest
+            return
         if self._result is None:
             yield from self._answers.abandon()
             return
@@ -150,6 +160,10 @@ class Translator:
         if result is None or self.has_result:
             return None
         self._spending.add(result)
+        return self._rest()
+
+    def _rest(self) -> AssistantEvent | None:
+        """What was used beyond what the answers said."""
         whole = self._used()
         rest = at_least_nothing(whole - self._answers.used)
         cost = whole.cost_microusd - self._answers.used.cost_microusd
@@ -171,6 +185,8 @@ class Translator:
                 usage=msgspec.to_builtins(usage),
                 uuid=_text(self._failed.get("uuid")),
             )
+        if result.get("stop_reason") == "tool_deferred":
+            return not_kept(result)
         complete = describe(
             Complete(
                 usage=usage,
@@ -189,6 +205,7 @@ class Translator:
             "; ".join(str(error) for error in errors) if isinstance(errors, list) else ""
         )
         subtype = _text(result.get("subtype")) or ""
+        text = MESSAGES.get(str(result.get("stop_reason")), text)
         return Report(
             text=text or f"claude ended with {subtype or 'an error'}",
             subtype=subtype,
@@ -226,10 +243,15 @@ class Translator:
             event = self._tool_result(block, parent) or _user_input(block)
             if isinstance(event, ToolResultEvent):
                 yield from self._denials.in_tool_result(event.tool_use_id, event.error)
-            if event is not None:
+            if event is not None and not self._is_known(event):
                 yield msgspec.structs.replace(
                     event, uuid=uuid, parent_tool_use_id=parent, index=0, end=True
                 )
+
+    def _is_known(self, event: Event) -> bool:
+        if self._answered is None or not isinstance(event, ToolResultEvent):
+            return False
+        return event.tool_use_id == self._answered
 
     def _tool_result(self, block: Any, parent: str | None) -> ToolResultEvent | None:
         if not isinstance(block, Mapping) or block.get("type") != "tool_result":
@@ -283,14 +305,7 @@ class Translator:
 
     def _begin(self, message: Message) -> Iterator[Event]:
         """Claude introduces itself with every turn; only what is new is worth a line."""
-        tools = message.get("tools")
-        init = Init(
-            runtime=self._runtime,
-            runtime_session_id=_text(message.get("session_id")),
-            model=_text(message.get("model")),
-            working_directory=_text(message.get("cwd")),
-            tools=[str(tool) for tool in tools] if isinstance(tools, list) else None,
-        )
+        init = init_of(message, self._runtime)
         if init != self._init:
             self._init = init
             yield msgspec.structs.replace(describe(init), uuid=_text(message.get("uuid")))
@@ -305,19 +320,10 @@ class Translator:
             self._failed = self._failed or message
 
     def _progress(self, message: Message) -> Iterator[Event]:
-        seconds = message.get("elapsed_time_seconds")
-        elapsed = round(seconds * 1000) if isinstance(seconds, int | float) else None
-        yield describe(
-            ToolProgress(tool_use_id=_text(message.get("tool_use_id")), elapsed_ms=elapsed)
-        )
+        yield describe(progress_of(message))
 
     def _auth_status(self, message: Message) -> Iterator[Event]:
-        error, output = _text(message.get("error")), message.get("output")
-        is_going_on = message.get("isAuthenticating") is True
-        lines = [one for one in output if isinstance(one, str)] if isinstance(output, list) else []
-        is_authenticated = False if error is not None else None if is_going_on else True
-        text = error if error is not None else "\n".join(lines) or None
-        yield describe(AuthStatus(is_authenticated=is_authenticated), text)
+        yield describe(*auth_status_of(message))
 
     def _error(self, message: Message) -> Iterator[Event]:
         error = message.get("error")

@@ -17,6 +17,7 @@ NATIVE = RuntimeCapabilities(
     repeats_calls=True,
     checks_every_call=True,
     checks_tools=True,
+    asks_people=True,
     summarises=True,
     takes_servers=True,
 )

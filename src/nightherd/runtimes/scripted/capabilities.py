@@ -14,5 +14,6 @@ SCRIPTED = RuntimeCapabilities(
     repeats_calls=True,
     checks_every_call=True,
     checks_tools=True,
+    asks_people=True,
     takes_servers=True,
 )

@@ -1,0 +1,1 @@
+"""Notifications while the fleet runs: following the ledger, queueing, and delivering in order."""

@@ -1,0 +1,130 @@
+"""Delivering: the next notification of a target is claimed, sent and settled, one after another.
+
+A process that is killed between sending and settling leaves a claim that passes; then the same message is sent again.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from nightherd.engine.notifications.context import NotifyContext
+from nightherd.errors import InvalidValueError
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.change import Refused
+from nightherd.model.log import LogLevel, LogLine
+from nightherd.model.notifications.changes import ClaimNotification, SettleNotification
+from nightherd.model.notifications.message import Message, render_message
+from nightherd.model.notifications.notification import Notification, NotificationStatus
+from nightherd.model.notifications.routing import targets_for
+from nightherd.model.notifications.target import NotifyEvent, NotifyTarget
+from nightherd.ports import Outgoing, SendResult
+
+LEASE_MARGIN = timedelta(seconds=60)
+"""How much longer than its timeout a claim lasts: starting the process, and settling."""
+
+
+async def deliver(target: NotifyTarget, fleet: Fleet, context: NotifyContext) -> int:
+    """Send what is due for the target until something fails or nothing is left; return how many were sent."""
+    sent = 0
+    while True:
+        claimed = await _claim(target, context)
+        if claimed is None:
+            return sent
+        context.probe("notify.claimed")
+        result = await _send(_as_told(claimed, target, fleet), claimed, context)
+        context.probe("notify.sent")
+        if not await _settle(claimed, result, context):
+            return sent
+        context.probe("notify.settled")
+        if result.error is not None and not result.is_permanent:
+            return sent
+        sent += result.error is None
+
+
+async def _claim(target: NotifyTarget, context: NotifyContext) -> Notification | None:
+    """The next one, this process's own; None when nothing is due."""
+    while True:
+        now = context.clock.now()
+        claim = ClaimNotification(
+            target=target.id, by=context.by, at=now, until=now + target.timeout + LEASE_MARGIN
+        )
+        (answer,) = await context.state.apply([claim])
+        if isinstance(answer, Refused):
+            return None
+        for row in answer.rows:
+            if isinstance(row, Notification) and row.status is NotificationStatus.SENDING:
+                return row
+        # Only such that nobody needs any more were there: the next ones may be due.
+
+
+def _as_told(one: Notification, target: NotifyTarget, fleet: Fleet) -> NotifyTarget:
+    """The target as the agent or schedule that it is about declares it: templates may differ."""
+    return targets_for(fleet, one.agent, one.schedule).get(one.target, target)
+
+
+async def _send(target: NotifyTarget, one: Notification, context: NotifyContext) -> SendResult:
+    """Send it once. Whatever goes wrong is a result: nothing here may end the notifier."""
+    try:
+        message = _message(target, one, context)
+        outgoing = Outgoing(
+            url=target.address(context.environment),
+            message=message,
+            timeout=target.timeout,
+            allow_hosts=target.allow_hosts,
+        )
+        result = await context.sender.send(outgoing)
+    except InvalidValueError as error:
+        return SendResult(error=error.message)
+    except Exception as error:  # noqa: BLE001 (an edge: the next try may work)
+        return SendResult(error=f"sending failed: {type(error).__name__}")
+    if result.error is None:
+        return result
+    return SendResult(
+        error=str(context.secrets.mask(result.error)),
+        is_permanent=result.is_permanent,
+        retry_after=result.retry_after,
+    )
+
+
+def _message(target: NotifyTarget, one: Notification, context: NotifyContext) -> Message:
+    texts = context.reader.find_notification_texts(one.id)
+    fields = dict(texts.fields) if texts is not None else {"title": one.subject}
+    is_digest = one.event is NotifyEvent.DIGEST
+    return render_message(
+        fields,
+        target=target.id,
+        spell=context.spell,
+        link=context.link(one.item_id, target.id) if one.item_id is not None else None,
+        title=None if is_digest else target.title,
+        template=None if is_digest else target.template,
+    )
+
+
+async def _settle(one: Notification, result: SendResult, context: NotifyContext) -> bool:
+    """Record what came of it, and say so to operators; False when the claim had passed."""
+    settling = SettleNotification(
+        notification_id=one.id,
+        by=context.by,
+        at=context.clock.now(),
+        error=result.error,
+        is_permanent=result.is_permanent,
+        retry_after=result.retry_after,
+    )
+    (answer,) = await context.state.apply([settling])
+    if isinstance(answer, Refused):
+        return False
+    if result.error is not None:
+        rows = [row for row in answer.rows if isinstance(row, Notification)]
+        is_over = any(row.status is NotificationStatus.FAILED for row in rows)
+        context.log.write(
+            LogLine(
+                at=settling.at,
+                level=LogLevel.ERROR if is_over else LogLevel.WARNING,
+                event="notification.given_up" if is_over else "notification.failed",
+                agent=one.agent,
+                job=one.job_id,
+                message=result.error,
+                data={"target": one.target, "notification": one.id, "attempts": one.attempts},
+            )
+        )
+    return True

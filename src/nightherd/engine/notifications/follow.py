@@ -1,0 +1,189 @@
+"""Following the ledger: what happened becomes notifications, each once, whoever is killed.
+
+The notifications and the place in the ledger up to which they were made are written in one transaction. A process that
+reads the same changes again makes the same ids; one that is behind another is refused and goes on from its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+from anyio import to_thread
+
+from nightherd.engine.notifications.context import NotifyContext
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.change import Refused
+from nightherd.model.ids import JobId
+from nightherd.model.inbox.item import InboxItem
+from nightherd.model.jobs.job import Job
+from nightherd.model.notifications.changes import DeclareTargets, FollowLedger
+from nightherd.model.notifications.events import Happening, happenings
+from nightherd.model.notifications.message import fields_of
+from nightherd.model.notifications.notification import (
+    Notification,
+    NotificationStatus,
+    NotificationTexts,
+    Queued,
+    notification_id,
+)
+from nightherd.model.notifications.routing import targets_for, with_bots
+from nightherd.model.notifications.target import NotifyTarget
+from nightherd.ports import LedgerEntry
+from nightherd.views.inbox import what_happens
+from nightherd.views.job_document import troubles_of
+
+BATCH = 1_000
+SAVE_EVERY = 500
+"""Changes after which the place is written down although nobody is told anything."""
+JOBS, ITEMS = "jobs", "inbox_items"
+
+RowT = TypeVar("RowT", Job, InboxItem)
+
+
+class Follower:
+    """One process's view of the ledger, for one fleet at a time."""
+
+    def __init__(self, fleet: Fleet, context: NotifyContext) -> None:
+        self._fleet = fleet
+        self.context = context
+        self._since: dict[str, int] = {}
+        self._saved = 0
+        self._position = 0
+
+    async def declare(self, fleet: Fleet) -> None:
+        """From now on these targets are told; new ones what happens from here on."""
+        self._fleet, context = fleet, self.context
+        targets = tuple(with_bots(fleet))
+        end = await to_thread.run_sync(context.ledger_end)
+        declaring = DeclareTargets(targets=targets, change=end, at=context.clock.now())
+        await context.state.apply([declaring])
+        states = context.reader.list_notify_targets()
+        self._since = {state.id: state.since for state in states if state.is_active}
+        self._resume()
+
+    def _resume(self) -> None:
+        self._saved = self._position = self.context.reader.notified_change() or 0
+
+    async def follow(self) -> bool:
+        """Take in what is new; whether anything was queued."""
+        has_queued = False
+        while True:
+            entries = await to_thread.run_sync(self._read)
+            if not entries:
+                return has_queued
+            queued = tuple([one for entry in entries for one in await self._queued(entry)])
+            self.context.probe("notify.read")
+            last = entries[-1].change
+            if queued or last - self._saved >= SAVE_EVERY:
+                if not await self._save(last, queued):
+                    continue
+                has_queued |= bool(queued)
+            self._position = last
+            if len(entries) < BATCH:
+                return has_queued
+
+    async def _save(self, change: int, queued: tuple[Queued, ...]) -> bool:
+        """Write both down; False when another process has come further, from where this one goes on."""
+        moving = FollowLedger(after=self._saved, change=change, queued=queued)
+        (answer,) = await self.context.state.apply([moving])
+        self.context.probe("notify.queued")
+        if isinstance(answer, Refused):
+            self._resume()
+            return False
+        self._saved = change
+        return True
+
+    def _read(self) -> list[LedgerEntry]:
+        return list(islice(self.context.feed.read(after=self._position), BATCH))
+
+    async def _queued(self, entry: LedgerEntry) -> list[Queued]:
+        jobs, items = _rows(Job, JOBS, entry), _rows(InboxItem, ITEMS, entry)
+        queued: list[Queued] = []
+        for happening in happenings(entry.kind, jobs, items):
+            targets = self._told(happening, entry.change)
+            if targets:
+                # A journal may be long, and jobs go on meanwhile.
+                denials = await to_thread.run_sync(self._denials, happening.job)
+                for target in targets:
+                    queued += self._composed(happening, target, entry.at, denials)
+        return queued
+
+    def _told(self, happening: Happening, change: int) -> list[NotifyTarget]:
+        """The targets that are told of it."""
+        return [
+            target
+            for target in targets_for(self._fleet, happening.agent, happening.schedule).values()
+            if change > self._since.get(target.id, change) and happening.is_wanted(target.events)
+        ]
+
+    def _composed(
+        self, happening: Happening, target: NotifyTarget, at: datetime, denials: Sequence[str]
+    ) -> Iterator[Queued]:
+        """The notification, and the reminders of an item that has some."""
+        reader, item = self.context.reader, happening.item
+        texts = reader.find_item_texts(item.id) if item is not None else None
+        job_id = item.job_id if item is not None else None
+        job = reader.find_job(JobId(job_id)) if job_id is not None else None
+        delays = texts.remind_s if texts is not None else ()
+        for number, delay in enumerate((0.0, *delays)):
+            fields = fields_of(
+                happening,
+                texts,
+                job=job,
+                effects=what_happens(item) if item is not None else None,
+                denials=denials,
+                is_reminder=number > 0,
+            )
+            yield self._one(happening, target, fields, at + timedelta(seconds=delay), number)
+
+    def _denials(self, job: Job | None) -> list[str]:
+        """The calls that an ended job was kept from."""
+        if job is None or not job.is_terminal:
+            return []
+        found = troubles_of(job, self.context.journals).denials
+        return [f"{one.tool_name}: {one.reason}" for one in found]
+
+    def _one(
+        self,
+        happening: Happening,
+        target: NotifyTarget,
+        fields: dict[str, object],
+        due_at: datetime,
+        number: int,
+    ) -> Queued:
+        masked = self.context.secrets.mask(fields)
+        reminder = f":remind:{number}" if number else ""
+        key = f"{happening.key}{reminder}:{target.id}"
+        job, item = happening.job, happening.item
+        notification = Notification(
+            id=notification_id(key),
+            target=target.id,
+            event=happening.event,
+            status=NotificationStatus.PENDING,
+            created_at=self.context.clock.now(),
+            due_at=due_at,
+            give_up_at=due_at + target.give_up_after,
+            dedupe_key=key,
+            subject=str(masked["title"]),
+            job_id=job.id if job is not None else (item.job_id if item is not None else None),
+            item_id=item.id if item is not None else None,
+            agent=happening.agent,
+            schedule=happening.schedule,
+        )
+        texts = NotificationTexts(notification_id=notification.id, fields=masked)
+        return Queued(notification=notification, texts=texts)
+
+
+def _rows(kind: type[RowT], table: str, entry: LedgerEntry) -> list[RowT]:
+    """The rows of a table that the change wrote; one that cannot be read is left to the doctor."""
+    found: list[RowT] = []
+    for name, row in entry.rows:
+        if name == table:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                found.append(msgspec.json.decode(row, type=kind))
+    return found

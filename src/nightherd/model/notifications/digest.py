@@ -1,0 +1,118 @@
+"""The digest: what ran, what it cost, what failed and what waits, as text and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from html import escape
+from typing import Any
+
+import msgspec
+
+from nightherd.model.inbox.item import InboxItem, ItemKind
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.notifications.message import STEPS, at_text, one_line
+from nightherd.model.notifications.target import Digest, NotifyEvent
+from nightherd.model.schedules.rule import next_match
+from nightherd.model.text import counted
+from nightherd.model.units import MicroUsd, format_usd
+from nightherd.next_step import NextStep, SpellStep
+
+MOST = 20
+"""Jobs and items that are named one by one."""
+
+
+def last_due(digest: Digest, now: datetime) -> datetime | None:
+    """Return the latest instant up to `now` at which the digest was due; None when there was none within two days."""
+    expression = f"{digest.at.minute} {digest.at.hour} * * *"
+    found: datetime | None = None
+    coming = next_match(expression, digest.timezone, now - timedelta(days=2))
+    while coming is not None and coming <= now:
+        found = coming
+        coming = next_match(expression, digest.timezone, coming)
+    return found
+
+
+class AgentLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What one agent did."""
+
+    agent: str
+    completed: int = 0
+    failed: int = 0
+    cost: MicroUsd = MicroUsd(0)
+
+
+class DigestFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a digest is made from."""
+
+    since: datetime
+    until: datetime
+    ended: Sequence[Job]
+    """The jobs that ended in that time."""
+    waiting: Sequence[InboxItem]
+    """What waits for people now, newest first."""
+    waiting_count: int
+
+
+def agent_lines(ended: Sequence[Job]) -> list[AgentLine]:
+    """Return what each agent did, by name."""
+    lines: dict[str, AgentLine] = {}
+    for job in ended:
+        line = lines.get(job.agent) or AgentLine(agent=job.agent)
+        lines[job.agent] = msgspec.structs.replace(
+            line,
+            completed=line.completed + (job.status is JobStatus.COMPLETED),
+            failed=line.failed + (job.status is JobStatus.FAILED),
+            cost=MicroUsd(line.cost + job.cost_microusd),
+        )
+    return [lines[name] for name in sorted(lines)]
+
+
+def digest_fields(facts: DigestFacts, spell: SpellStep) -> dict[str, Any]:
+    """Return the fields of a digest: `text`, and `html` with everything in it escaped."""
+    failed = [job for job in facts.ended if job.status is JobStatus.FAILED]
+    cost = MicroUsd(sum(job.cost_microusd for job in facts.ended))
+    title = (
+        f"Digest: {counted(len(facts.ended), 'job')} ended, {len(failed)} failed,"
+        f" {facts.waiting_count} waiting, {format_usd(cost)}"
+    )
+    parts = list(_parts(facts, failed, spell))
+    return {
+        "event": NotifyEvent.DIGEST.value,
+        "title": title,
+        "cost": format_usd(cost),
+        "text": "\n\n".join("\n".join((head, *lines)) for head, lines in parts),
+        "html": "".join(
+            f"<h3>{escape(head)}</h3><ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
+            for head, lines in parts
+        ),
+    }
+
+
+def _parts(
+    facts: DigestFacts, failed: Sequence[Job], spell: SpellStep
+) -> Iterator[tuple[str, list[str]]]:
+    ran = [
+        f"{line.agent}: {line.completed} completed, {line.failed} failed, {format_usd(line.cost)}"
+        for line in agent_lines(facts.ended)
+    ]
+    span = f"{at_text(facts.since)} to {at_text(facts.until)}"
+    yield f"Ran from {span}", ran or ["no job ended"]
+    if failed:
+        lines = [f"{job.agent} {job.id}: {one_line(job.error or 'failed')}" for job in failed]
+        yield "Failed", _few(lines, len(lines))
+    if facts.waiting:
+        lines = [_waiting(item, spell) for item in facts.waiting]
+        yield "Waiting for you", _few(lines, facts.waiting_count)
+
+
+def _waiting(item: InboxItem, spell: SpellStep) -> str:
+    who = item.agent or "the fleet"
+    step = NextStep(STEPS[item.kind][0], job=item.job_id, item=item.id)
+    kind = "failed job" if item.kind is ItemKind.FAILURE else item.kind.value
+    return f"{who}, {kind} since {at_text(item.created_at)}: {one_line(item.title)} ({spell(step)})"
+
+
+def _few(lines: list[str], count: int) -> list[str]:
+    shown = lines[:MOST]
+    return shown if count <= len(shown) else [*shown, f"and {count - len(shown)} more"]

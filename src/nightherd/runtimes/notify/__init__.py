@@ -1,0 +1,1 @@
+"""Sending notifications: Apprise in a child process that may connect to public addresses only."""
