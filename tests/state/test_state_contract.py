@@ -12,12 +12,14 @@ from nightherd.testing import (
     delivery_contract,
     fleet_contract,
     jobs_contract,
+    notification_contract,
     order_contract,
     state_contract,
 )
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
 from nightherd.testing.jobs_contract import JOBS_CHECKS
+from nightherd.testing.notification_contract import NOTIFICATION_CHECKS
 from nightherd.testing.order_contract import ORDER_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
 from state.stores import STATES, StateFactory
@@ -31,6 +33,7 @@ from state.stores import STATES, StateFactory
         *JOBS_CHECKS,
         *DELIVERY_CHECKS,
         *ORDER_CHECKS,
+        *NOTIFICATION_CHECKS,
     ],
     ids=lambda check: check.__name__,
 )
@@ -51,6 +54,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (jobs_contract, JOBS_CHECKS),
         (delivery_contract, DELIVERY_CHECKS),
         (order_contract, ORDER_CHECKS),
+        (notification_contract, NOTIFICATION_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

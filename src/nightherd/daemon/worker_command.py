@@ -182,8 +182,7 @@ class Relay:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(at_work.notifier.run)
                 await at_work.loop.work()
-                tasks.cancel_scope.cancel()
-            await at_work.notifier.finish()
+                at_work.notifier.leave()
         except Exception as error:  # noqa: BLE001 (an edge: another worker follows)
             at_work.failure = error
             return

@@ -194,8 +194,7 @@ class WorkerService:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(notifier.run)
             await shift.work()
-            tasks.cancel_scope.cancel()
-        await notifier.finish()
+            notifier.leave()
 
     async def adopt(self, fleet: Fleet) -> None:
         """From now on the fleet is this one, for everything that begins."""

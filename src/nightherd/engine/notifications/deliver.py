@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import anyio
+
 from nightherd.engine.notifications.context import NotifyContext
 from nightherd.errors import InvalidValueError
 from nightherd.model.agents.agent import Fleet
@@ -33,7 +35,10 @@ async def deliver(target: NotifyTarget, fleet: Fleet, context: NotifyContext) ->
         context.probe("notify.claimed")
         result = await _send(_as_told(claimed, target, fleet), claimed, context)
         context.probe("notify.sent")
-        if not await _settle(claimed, result, context):
+        with anyio.CancelScope(shield=True):
+            # What was sent is settled: else it would be sent once more.
+            is_settled = await _settle(claimed, result, context)
+        if not is_settled:
             return sent
         context.probe("notify.settled")
         if result.error is not None and not result.is_permanent:

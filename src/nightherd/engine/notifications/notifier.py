@@ -40,6 +40,7 @@ class Notifier:
         self._follower = Follower(fleet, context)
         self._targets = with_bots(fleet)
         self._is_declared = False
+        self._is_leaving = False
         self._active: set[str] = set()
         self._limit = anyio.CapacityLimiter(AT_ONCE)
         self._backoff = Backoff()
@@ -54,18 +55,19 @@ class Notifier:
         self._changed.set()
 
     async def run(self) -> None:
-        """Work until it is cancelled."""
+        """Work until `leave` is called; then queue what has happened, and finish what is due within a short time."""
         async with anyio.create_task_group() as tasks:
-            while True:
+            while not self._is_leaving:
                 self._changed = anyio.Event()
                 with anyio.move_on_after(await self._round(tasks)):
                     await self._changed.wait()
+            tasks.cancel_scope.deadline = anyio.current_time() + LAST_PATIENCE_S
+            await self._round(tasks)
 
-    async def finish(self) -> None:
-        """Queue what has happened, and try once to deliver what is due, for a short time; for a process that leaves."""
-        with anyio.move_on_after(LAST_PATIENCE_S):
-            async with anyio.create_task_group() as tasks:
-                await self._round(tasks)
+    def leave(self) -> None:
+        """Make `run` end soon."""
+        self._is_leaving = True
+        self._changed.set()
 
     async def _round(self, tasks: TaskGroup) -> float:
         """Look once; return how long to wait before the next look."""

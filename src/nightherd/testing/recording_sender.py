@@ -1,0 +1,30 @@
+"""A sender that keeps what it is given instead of sending it, and answers as it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nightherd.ports import Outgoing, SendResult
+
+
+def taken(outgoing: Outgoing) -> SendResult:
+    """Every message is taken."""
+    return SendResult()
+
+
+class RecordingSender:
+    """Keeps every message in order; `answer` says what becomes of each."""
+
+    def __init__(self, answer: Callable[[Outgoing], SendResult] = taken) -> None:
+        self.outgoing: list[Outgoing] = []
+        self.answer = answer
+
+    async def send(self, outgoing: Outgoing) -> SendResult:
+        """Keep it."""
+        self.outgoing.append(outgoing)
+        return self.answer(outgoing)
+
+    @property
+    def titles(self) -> list[str]:
+        """The titles of what was sent, in order."""
+        return [one.message.title for one in self.outgoing]
