@@ -15,7 +15,7 @@ from nightherd.db.connection import Database, Value, open_for_reading, open_for_
 from nightherd.db.lock import WriteLock
 from nightherd.db.schema import Queries, known_schema, schema_number
 from nightherd.errors import RefusedError, StateError
-from nightherd.files.append import append_jsonl
+from nightherd.files.atomic import append_jsonl
 from nightherd.model.doctor import Finding, Level
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Clock
