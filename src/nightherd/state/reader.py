@@ -105,6 +105,15 @@ class SqliteReader(SqliteJobReader):
         values = (time_text(at), limit)
         return rows.list(Session, "sessions_to_expire", values) if rows else ()
 
+    def persistent_session(self, agent: str) -> Session | None:
+        rows = self._rows()
+        return rows.find(Session, "persistent_session", agent) if rows else None
+
+    def session_job_ids(self, session_id: SessionId) -> Sequence[JobId]:
+        rows = self._rows()
+        found = rows.values("job_ids_of_session", session_id) if rows else ()
+        return [JobId(str(id)) for (id,) in found]
+
     def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
         rows = self._rows()
         return rows.list(Job, "jobs_of_session", (session_id,)) if rows else ()
@@ -122,6 +131,10 @@ class SqliteReader(SqliteJobReader):
     def list_agents(self) -> Sequence[AgentState]:
         rows = self._rows()
         return rows.list(AgentState, "list_agents", ()) if rows else ()
+
+    def find_agent(self, name: str) -> AgentState | None:
+        rows = self._rows()
+        return rows.get(AgentState, name) if rows else None
 
     def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
         rows = self._rows()

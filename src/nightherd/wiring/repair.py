@@ -153,7 +153,7 @@ def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> li
     )
     recorded = last_recorded(state_dir / "ledger")
     mirror, each_file = mirror_checks(
-        state_dir, now, open_mirror(state_dir), open_feed(state_dir), recorded
+        state_dir, now, open_mirror(state_dir), open_feed(state_dir), record.reader, recorded
     )
     suspended, threads = thread_checks(
         state_dir,
