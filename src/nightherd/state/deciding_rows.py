@@ -16,11 +16,12 @@ from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.sessions.session import Session, SessionKey
+from nightherd.model.text import utc_text
 from nightherd.state.kept_rows import KeptRows
 from nightherd.state.reader import find_current_session, spent, used_below
 from nightherd.state.row_repair import write_row
 from nightherd.state.rows import SqliteRows
-from nightherd.state.table import Table, time_text
+from nightherd.state.table import Table
 from nightherd.state.tables import TABLES
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
@@ -81,10 +82,10 @@ class DecidingRows(SqliteRows):
         return [str(agent) for (agent,) in self.values("waiting_agents")]
 
     def next_waiting_job(self, agent: str, at: datetime) -> Job | None:
-        return self._job_found("next_waiting_job", agent, time_text(at))
+        return self._job_found("next_waiting_job", agent, utc_text(at))
 
     def oldest_waiting_job(self, agent: str, at: datetime) -> Job | None:
-        return self._job_found("oldest_waiting_job", agent, time_text(at))
+        return self._job_found("oldest_waiting_job", agent, utc_text(at))
 
     def count_running(self, agent: str | None = None) -> int:
         if agent is None:

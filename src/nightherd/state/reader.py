@@ -14,10 +14,10 @@ from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
+from nightherd.model.text import utc_text
 from nightherd.model.webhooks import Delivery
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
 from nightherd.state.rows import SqliteRows
-from nightherd.state.table import time_text
 from nightherd.state.tables import TABLES
 
 
@@ -102,7 +102,7 @@ class SqliteReader(SqliteJobReader):
 
     def sessions_to_expire(self, at: datetime, limit: int) -> Sequence[Session]:
         rows = self._rows()
-        values = (time_text(at), limit)
+        values = (utc_text(at), limit)
         return rows.list(Session, "sessions_to_expire", values) if rows else ()
 
     def persistent_session(self, agent: str) -> Session | None:
@@ -120,7 +120,7 @@ class SqliteReader(SqliteJobReader):
 
     def jobs_to_wake(self, at: datetime, limit: int) -> Sequence[JobId]:
         rows = self._rows()
-        found = rows.values("jobs_to_wake", time_text(at), limit) if rows else ()
+        found = rows.values("jobs_to_wake", utc_text(at), limit) if rows else ()
         return [JobId(str(id)) for (id,) in found]
 
     def sessions_of_runtime(self, runtime_session_id: str) -> Sequence[Session]:
@@ -146,7 +146,7 @@ class SqliteReader(SqliteJobReader):
 
     def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
         rows = self._rows()
-        return rows.list(LoginLimit, "list_login_limits", (time_text(at),)) if rows else ()
+        return rows.list(LoginLimit, "list_login_limits", (utc_text(at),)) if rows else ()
 
     def list_overrides(self) -> Sequence[ScheduleOverride]:
         rows = self._rows()

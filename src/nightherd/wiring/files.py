@@ -146,7 +146,7 @@ def refresh_mirror(state_dir: Path, *, is_new: bool) -> None:
 def is_mirror_behind(state_dir: Path) -> bool:
     """Return whether files are kept that show less than the ledger has, and no live process is there to write them."""
     from nightherd.mirror.behind import is_followed, mirrored_change
-    from nightherd.state.ledger_end import last_recorded
+    from nightherd.state.layout import last_recorded
 
     change = mirrored_change(state_dir)
     if change is None or change >= last_recorded(state_dir / "ledger"):
