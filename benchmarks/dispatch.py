@@ -30,8 +30,7 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.engine.workers.worker import WorkerReports
 from nightherd.mirror.behind import VERSION
-from nightherd.mirror.memory import Memory
-from nightherd.mirror.position import save_memory
+from nightherd.mirror.position import Memory, save_memory
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import AdoptRows, Row
 from nightherd.model.ids import JobId, SessionId, generate_execution_id

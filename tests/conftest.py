@@ -104,9 +104,9 @@ def shell(fleet: Path) -> Iterator[Shell]:
     started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def fork_server() -> Iterator[ForkServer]:
-    """One server for all trials: what one of them needs imported, it imports once."""
+    """One server for all trials of a module. Not for more: some set a probe before what uses it is imported."""
     with ForkServer(patience_s=120) as server:
         yield server
 

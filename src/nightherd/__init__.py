@@ -24,8 +24,7 @@ if TYPE_CHECKING:
         StateError,
         StateFileError,
     )
-    from nightherd.files.append import append_jsonl
-    from nightherd.files.atomic import atomic_write_file, atomic_write_json
+    from nightherd.files.atomic import append_jsonl, atomic_write_file, atomic_write_json
     from nightherd.files.permission import permission_error_message
     from nightherd.files.reading import (
         ReadFailed,
@@ -171,7 +170,7 @@ _HOMES = {
     "StateFileError": "nightherd.errors",
     "ToolAnswer": "nightherd.model.agents.mcp",
     "append_job_output": "nightherd.library.jobs",
-    "append_jsonl": "nightherd.files.append",
+    "append_jsonl": "nightherd.files.atomic",
     "atomic_write_file": "nightherd.files.atomic",
     "atomic_write_json": "nightherd.files.atomic",
     "atomic_write_yaml": "nightherd.files.yaml_dump",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from config.folder import Folder
-from nightherd.config.interpolate import parse_dotenv
+from nightherd.config.documents import parse_dotenv
 from nightherd.config.report import render_problems
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.show import render_show, show

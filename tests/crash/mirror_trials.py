@@ -11,6 +11,7 @@ from nightherd.journal.files import JournalFiles
 from nightherd.mirror.follower import MirrorFollower
 from nightherd.ports import Probe
 from nightherd.state.outbox import LedgerFeed
+from nightherd.state.reader import SqliteReader
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
@@ -24,6 +25,7 @@ def follower_in(root: Path, calls: FileCalls = SYSTEM_CALLS) -> MirrorFollower:
     return MirrorFollower(
         root,
         LedgerFeed(root / "ledger"),
+        SqliteReader(root),
         journals,
         clock=FakeClock(),
         agents={"grazer": None, "waiting": None},

@@ -1,8 +1,9 @@
 """A native job killed at any point of any write: no call is made twice, no turn is lost, and money adds up.
 
 A first run counts the places that it passes, and that whoever goes on after a kill passes. Then there is one
-trial for each: the run is killed there, who goes on is killed four times, and the next one finishes. Unlike a
-script that is played by itself, a native agent is told of a call that was cut off: it is never made again.
+trial for each: the run is killed there, who goes on is killed twice (in a long run four times), and the next
+one finishes. Unlike a script that is played by itself, a native agent is told of a call that was cut off: it
+is never made again.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ SEED = 20_261_115
 SHARES = 8
 BATCHES = often(SHARES, soak=20 * SHARES)
 """Each kills a run at every eighth place; together, at every one, and in a long run again by another seed."""
-LATER = 4
+LATER = often(2, soak=4)
 """How many that go on are killed after each run."""
-KILLS = 32
+KILLS = often(26, soak=32)
 """At least, per batch: those that go on have fewer places the later the run before was killed."""
 TURN_COST = 1_000
 TOGETHER = ("a", "b", "c")

@@ -55,6 +55,7 @@ POINTS = {
 FLEET = """\
 fleet:
   name: crash
+lease: 5m
 agents:
   - name: herder
     runtime: scripted

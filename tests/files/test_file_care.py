@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from nightherd.errors import InvalidValueError, StateFileError
-from nightherd.files.append import append_jsonl
-from nightherd.files.atomic import FileCalls
+from nightherd.files.atomic import FileCalls, append_jsonl
 from nightherd.files.paths import follow, safe_child, safe_name
 from nightherd.files.permission import keep_aside, permission_error_message
 from nightherd.files.reading import ReadOk, safe_read_jsonl

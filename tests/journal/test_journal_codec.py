@@ -207,7 +207,7 @@ def test_line_of_many_megabytes_is_read_whole(tmp_path: Path, size_mb: int) -> N
 def test_line_longer_than_allowed_is_reported_and_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("codec", "lines", "place", "torn"):
+    for module in ("codec", "lines", "place", "writer"):
         monkeypatch.setattr(f"nightherd.journal.{module}.LINE_LIMIT", 100_000)
     journals = JournalFiles(tmp_path, tmp_path / "blobs", clock=FakeClock())
     journal = begin(journals)

@@ -187,7 +187,7 @@ def test_append_that_failed_before_its_newline_is_history_once_there_is_room(
 def test_fragment_longer_than_any_line_is_cut_without_being_read_whole(
     journals: JournalFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("codec", "lines", "place", "torn"):
+    for module in ("codec", "lines", "place", "writer"):
         monkeypatch.setattr(f"nightherd.journal.{module}.LINE_LIMIT", 100_000)
     begin(journals).append(say("one"))
     with journals.path(JOB).open("ab") as file:

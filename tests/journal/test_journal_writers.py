@@ -24,7 +24,7 @@ from nightherd.ports import BadLine
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.journal_contract import JOB, begin, say, texts
 
-BLOCK_USERS = ("lines", "place", "torn")
+BLOCK_USERS = ("lines", "place", "writer")
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from nightherd.ports import LedgerEntry
 from nightherd.state.table import Table
 from nightherd.state.tables import table_of
 from nightherd.testing.determinism import FakeClock
+from nightherd.testing.memory_reader import MemoryReader
 from nightherd.testing.state_values import BEGINNING, job_id
 
 
@@ -75,6 +76,17 @@ class World:
             job = answer.job
         return job
 
+    def put(self, *rows: Row) -> None:
+        """Write these rows as they are, as no change would."""
+        self.rows.write(rows)
+        self.feed.add([image_of(row) for row in rows])
+
+    def find_job(self, number: int) -> Job:
+        """A job's row."""
+        job = self.rows.get(Job, job_id(number))
+        assert job is not None
+        return job
+
     def say(self, number: int, *events: Event, epoch: int = 1) -> None:
         """Append events to a job's journal."""
         job = job_id(number)
@@ -103,7 +115,10 @@ class World:
 
     def follower(self, **options: Any) -> MirrorFollower:
         """A follower of this world."""
-        return MirrorFollower(self.root, self.feed, self.journals, clock=self.clock, **options)
+        reader = MemoryReader(self.rows)
+        return MirrorFollower(
+            self.root, self.feed, reader, self.journals, clock=self.clock, **options
+        )
 
     def catch_up(self, **options: Any) -> None:
         """Mirror everything, by a follower of its own, and see that all went well."""

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from nightherd.files.yaml_dump import BlockText, dump_yaml
-from nightherd.mirror.images import JobImage, TextsImage
-from nightherd.mirror.job_file import job_text, seconds_between
-from nightherd.testing.state_values import job_id
+from nightherd.mirror.job_file import job_text, worked_seconds
+from nightherd.model.jobs.job import (
+    ExitReason,
+    Job,
+    JobStatus,
+    JobTexts,
+    SuspendReason,
+    TriggerType,
+)
+from nightherd.testing.state_values import BEGINNING, job_id
 
 TEXT = st.text(
     st.one_of(
@@ -19,20 +28,24 @@ TEXT = st.text(
     max_size=30,
 )
 WORDS = st.one_of(TEXT, st.sampled_from(["yes", "null", "1e3", "suspended", "completed", ""]))
-INSTANTS = st.datetimes().map(lambda at: f"{at:%Y-%m-%dT%H:%M:%S.%f}Z".rjust(27, "0"))
+INSTANTS = st.datetimes(
+    min_value=datetime(1000, 1, 1),  # noqa: DTZ001 (the strategy adds the zone)
+    timezones=st.just(UTC),
+)
 COUNTS = st.integers(min_value=0, max_value=2**53)
 JOBS = st.builds(
-    JobImage,
+    Job,
     id=st.just(job_id(1)),
     agent=WORDS,
-    trigger_type=WORDS,
-    status=WORDS,
+    trigger_type=st.sampled_from(TriggerType),
+    status=st.sampled_from(JobStatus),
     created_at=INSTANTS,
     session_id=st.none() | WORDS,
     runtime_session_id=st.none() | WORDS,
     schedule=st.none() | WORDS,
-    exit_reason=st.none() | WORDS,
-    suspend_reason=st.none() | WORDS,
+    exit_reason=st.none() | st.sampled_from(ExitReason),
+    suspend_reason=st.none() | st.sampled_from(SuspendReason),
+    not_before=st.none() | INSTANTS,
     forked_from=st.none() | WORDS,
     started_at=st.none() | INSTANTS,
     finished_at=st.none() | INSTANTS,
@@ -46,15 +59,13 @@ JOBS = st.builds(
     error=st.none() | TEXT,
     error_code=st.none() | WORDS,
 )
-TEXTS = st.builds(
-    TextsImage, job_id=st.just(job_id(1)), prompt=st.none() | TEXT, summary=st.none() | TEXT
-)
+TEXTS = st.builds(JobTexts, job_id=st.just(job_id(1)), prompt=TEXT, summary=st.none() | TEXT)
 
 
-def document(job: JobImage, texts: TextsImage | None) -> dict[str, Any]:
+def document(job: Job, texts: JobTexts | None) -> dict[str, Any]:
     """The file's fields in their order."""
-    is_suspended = job.status == "suspended"
-    is_ended = job.status in ("completed", "failed", "cancelled")
+    is_suspended = job.status is JobStatus.SUSPENDED
+    is_ended = job.status in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED)
     prompt = texts.prompt if texts is not None else None
     fields: dict[str, Any] = {
         "id": job.id,
@@ -67,7 +78,7 @@ def document(job: JobImage, texts: TextsImage | None) -> dict[str, Any]:
         "forked_from": job.forked_from,
         "started_at": job.started_at,
         "finished_at": job.finished_at,
-        "duration_seconds": seconds_between(job.started_at, job.finished_at),
+        "duration_seconds": worked_seconds(job, ()),
         "prompt": BlockText(prompt) if prompt is not None else None,
         "summary": (texts.summary if texts is not None else None) or job.summary,
         "output_file": f"{job.id}.jsonl",
@@ -90,20 +101,24 @@ def document(job: JobImage, texts: TextsImage | None) -> dict[str, Any]:
     }
 
 
-PLAIN = JobImage(
-    id=job_id(1), agent="grazer", trigger_type="manual", status="suspended", created_at=""
+PLAIN = Job(
+    id=job_id(1),
+    agent="grazer",
+    trigger_type=TriggerType.MANUAL,
+    status=JobStatus.SUSPENDED,
+    created_at=BEGINNING,
 )
 
 
 @settings(max_examples=200, deadline=None)
 @given(JOBS, st.none() | TEXTS)
 @example(PLAIN, None)
-@example(PLAIN, TextsImage(job_id=job_id(1), prompt="one\n two\n\n", summary="a\nb"))
-def test_every_job_reads_as_the_general_writer_has_it(
-    job: JobImage, texts: TextsImage | None
-) -> None:
+@example(PLAIN, JobTexts(job_id=job_id(1), prompt="one\n two\n\n", summary="a\nb"))
+def test_every_job_reads_as_the_general_writer_has_it(job: Job, texts: JobTexts | None) -> None:
     assert job_text(job, texts) == dump_yaml(document(job, texts))
 
 
 def test_a_clock_that_was_set_back_gives_no_time_back() -> None:
-    assert seconds_between("2026-01-01T00:00:05.000000Z", "2026-01-01T00:00:02.500000Z") == 0
+    ended = replace(PLAIN, started_at=BEGINNING, finished_at=BEGINNING - timedelta(seconds=2.5))
+
+    assert worked_seconds(ended, ()) == 0

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from nightherd.host.process import is_at_work
 from nightherd.mirror.follower import MirrorFollower
 from nightherd.mirror.job_file import write_output_log
 from nightherd.model.ids import JobId
 from nightherd.state.outbox import LedgerFeed
-from nightherd.wiring.stores import open_journals, system_clock
+from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
 FLEET = """\
 version: 1
@@ -64,9 +65,14 @@ class Fleet:
 
     def follower(self) -> MirrorFollower:
         feed = LedgerFeed(self.state / "ledger")
-        journals = open_journals(self.state)
         return MirrorFollower(
-            self.state, feed, journals, clock=system_clock(), agents=dict.fromkeys(AGENTS)
+            self.state,
+            feed,
+            open_reader(self.state),
+            open_journals(self.state),
+            clock=system_clock(),
+            agents=dict.fromkeys(AGENTS),
+            is_at_work=is_at_work,
         )
 
     def sh(self, script: str) -> str:
@@ -213,9 +219,10 @@ KILLED_FOLLOWER = """\
 import os, signal, sys
 from pathlib import Path
 from nightherd.files.atomic import FileCalls
+from nightherd.host.process import is_at_work
 from nightherd.mirror.follower import MirrorFollower
 from nightherd.state.outbox import LedgerFeed
-from nightherd.wiring.stores import open_journals, system_clock
+from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
 root, left = Path(sys.argv[1]), [int(sys.argv[2])]
 
@@ -229,10 +236,12 @@ feed, journals = LedgerFeed(root / "ledger"), open_journals(root)
 MirrorFollower(
     root,
     feed,
+    open_reader(root),
     journals,
     clock=system_clock(),
     agents=dict.fromkeys(sys.argv[3:]),
     calls=FileCalls(rename=rename),
+    is_at_work=is_at_work,
 ).catch_up()
 """
 

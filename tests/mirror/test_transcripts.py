@@ -291,6 +291,26 @@ def test_a_killed_follower_that_had_not_remembered_doubles_nothing(world: World)
     assert world.transcript("s-1") == whole
 
 
+def test_rows_that_are_ahead_of_the_ledger_double_nothing(world: World) -> None:
+    """A commit is in the database a moment before it is in the ledger."""
+    for number in (1, 2):
+        world.apply(submit(number, mode=SessionMode.PERSISTENT), start(number))
+        world.open_record(number, session="s-1")
+        world.name_session(number, "s-1")
+        world.say(number, answer("Done.", message=2), end())
+        world.apply(settle(number))
+        settled = world.feed.entries.pop()
+        world.catch_up()
+        assert world.job(number)["status"] == "completed"
+
+        world.feed.entries.append(settled)
+        world.catch_up()
+
+    lines = world.transcript("s-1")
+    assert [line["type"] for line in lines] == ["user", "assistant", "result"] * 2
+    assert [line["jobId"] for line in lines] == [job_id(1)] * 3 + [job_id(2)] * 3
+
+
 def test_a_settled_job_is_not_written_again_either(world: World) -> None:
     told(world)
     world.say(1, end())

@@ -31,7 +31,7 @@ POINTS = [
     "outbox.cleared",
 ]
 JOBS_PER_TRIAL = 6
-TRIALS = 14
+TRIALS = 22
 REACHED = {
     "submit": {JobStatus.PENDING, JobStatus.RUNNING, JobStatus.COMPLETED},
     "start": {JobStatus.RUNNING, JobStatus.COMPLETED},

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.jobs.job import Execution, ExecutionStatus, Job, JobStatus, JobTexts
+from nightherd.model.text import utc_text
 from nightherd.model.worker import Worker
-from nightherd.state.table import Table, time_text
+from nightherd.state.table import Table
 from nightherd.state.tables import TABLES, in_table_order, table_of
 from nightherd.testing.state_values import BEGINNING, submit
 
@@ -102,10 +103,10 @@ def test_instants_have_one_width_and_sort_as_text() -> None:
     whole = datetime(2026, 3, 1, 12, tzinfo=UTC)
     elsewhere = whole.astimezone(timezone(timedelta(hours=5)))
 
-    assert time_text(whole) == time_text(elsewhere) == "2026-03-01T12:00:00.000000Z"
-    assert time_text(whole) < time_text(whole + timedelta(microseconds=1))
+    assert utc_text(whole) == utc_text(elsewhere) == "2026-03-01T12:00:00.000000Z"
+    assert utc_text(whole) < utc_text(whole + timedelta(microseconds=1))
     with pytest.raises(InvalidValueError, match="no time zone"):
-        time_text(whole.replace(tzinfo=None))
+        utc_text(whole.replace(tzinfo=None))
 
 
 @pytest.mark.parametrize("kind", TABLES, ids=lambda kind: kind.__name__)

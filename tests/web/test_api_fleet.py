@@ -156,7 +156,7 @@ def test_a_mistake_of_ours_is_told_to_the_operator_and_not_to_the_client(
     async def main() -> None:
         async with served(tmp_path) as world:
             told: list[str] = []
-            object.__setattr__(world.site, "tell", told.append)
+            object.__setattr__(world.site, "report", told.append)
             monkeypatch.setattr(SqliteReader, "list_agents", broken)
 
             answer = await world.get("/v1/agents")

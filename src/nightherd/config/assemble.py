@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 
 from nightherd.config.discovery import FLEET_FILE_NAMES, fleet_file_in
-from nightherd.config.documents import Budget, Documents
-from nightherd.config.interpolate import Interpolation, read_dotenv
+from nightherd.config.documents import Budget, Documents, Interpolation, read_dotenv
 from nightherd.config.layers import Draft, Setting, canonical_agent, refuse_fleet_keys, without
 from nightherd.config.merge import absolute_path, merge, plain_value, real_path
 from nightherd.config.report import Findings

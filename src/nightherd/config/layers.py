@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from nightherd.config.documents import MOST_MERGED_VALUES, Budget, Documents
-from nightherd.config.interpolate import Interpolation
+from nightherd.config.documents import MOST_MERGED_VALUES, Budget, Documents, Interpolation
 from nightherd.config.merge import absolute_path, merge, with_absolute_paths
 from nightherd.config.report import Findings
 from nightherd.config.schema.isolation import FLEET_ONLY

@@ -16,9 +16,8 @@ import msgspec
 
 from nightherd.db.failure import unusable
 from nightherd.errors import SchemaVersionError, StateFileError
-from nightherd.files.append import is_intact, with_checksum
 from nightherd.files.atomic import write_all
-from nightherd.files.regular import last_line, open_regular
+from nightherd.files.regular import is_intact, last_line, open_regular, with_checksum
 from nightherd.model.journal.system import known
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Probe

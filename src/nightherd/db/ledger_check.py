@@ -18,8 +18,7 @@ from nightherd.db.ledger import (
     refuse_newer,
     unreadable,
 )
-from nightherd.files.append import is_intact
-from nightherd.files.regular import open_regular
+from nightherd.files.regular import is_intact, open_regular
 
 OnLost = Callable[[str], None]
 """Called with what is lost, and where it was."""

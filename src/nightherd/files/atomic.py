@@ -1,4 +1,4 @@
-"""The system calls that writing a file stands on, as values a test can replace with failing ones."""
+"""Writing files: replaced atomically, or appended to by whole lines. The system calls are values that tests can make fail."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from nightherd.errors import AtomicWriteError
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.errors import AtomicWriteError, StateFileError
+from nightherd.files.permission import error_code, permission_error_message, state_file_error
 
 
 class FileCalls(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,3 +175,36 @@ def _failure(error: OSError, path: str, temp: str) -> AtomicWriteError:
 
 def not_writable(kind: str, path: str | Path, error: Exception) -> AtomicWriteError:
     return AtomicWriteError(f"'{path}': this cannot be written as {kind}: {error}", path=str(path))
+
+
+def append_jsonl(
+    path: str | Path, data: Any, *, durable: bool = False, calls: FileCalls = SYSTEM_CALLS
+) -> None:
+    """Append `data` as one line, written at once; the file is made when it is not there.
+
+    An unfinished last line is ended first: it stays a bad line of its own and does not
+    swallow this one. Lines that were there are never touched, whatever fails.
+    """
+    try:
+        line = (json.dumps(data, separators=(",", ":"), allow_nan=False) + "\n").encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"'{path}': this cannot be written as JSON: {error}"
+        raise StateFileError(message, path=str(path), operation="append") from error
+    try:
+        _append(Path(path), line, calls if durable else None)
+    except OSError as error:
+        raise state_file_error(error, path, "append") from error
+
+
+def _append(path: Path, line: bytes, durable: FileCalls | None) -> None:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    handle = os.open(path, flags, PRIVATE)
+    try:
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        write_all(handle, line)
+        if durable is not None:
+            durable.fsync(handle)
+    finally:
+        os.close(handle)

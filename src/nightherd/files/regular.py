@@ -1,4 +1,8 @@
-"""Opening files for reading: what is not a regular file is refused; the last whole line is read from the end."""
+"""Reading files: what is not a regular file is refused, the last whole line is read from the end, a checksum proves a line.
+
+A line's checksum is its last field: a CRC-32 of everything before it. A line of an older nightherd has none and counts as
+intact. Readers that do not know the field skip it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import os
 import stat
 from pathlib import Path
 from typing import BinaryIO
+from zlib import crc32
 
 FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """Without O_NONBLOCK a pipe would be waited for; to a file it means nothing."""
@@ -57,3 +62,23 @@ def last_line(file: BinaryIO, reach: int = TAIL_BYTES) -> tuple[int, bytes]:
             break
         reach *= 8
     return (0, b"") if end < 0 else (start + end + 1, tail[begin + 1 : end])
+
+
+FIELD = b',"crc":"'
+DIGITS = 8
+LENGTH = len(FIELD) + DIGITS + len(b'"}')
+
+
+def with_checksum(line: bytes) -> bytes:
+    """Return the JSON object `line` (no line end) with its checksum as the last field."""
+    body = line[:-1]
+    return b'%b,"crc":"%08x"}' % (body, crc32(body))
+
+
+def is_intact(line: bytes) -> bool:
+    """Whether the line, with or without its end, is what was written; True when it has no checksum."""
+    line = line.removesuffix(b"\n")
+    body, tail = line[:-LENGTH], line[-LENGTH:]
+    if not tail.startswith(FIELD):
+        return True
+    return tail[len(FIELD) :] == b'%08x"}' % crc32(body)

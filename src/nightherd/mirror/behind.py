@@ -7,8 +7,10 @@ import os
 import re
 from pathlib import Path
 
-VERSION = 2
-"""The version of `mirror.json`. Version 1 did not know which sessions are forks."""
+VERSION = 3
+"""The version of `mirror.json`. Version 2 had copies of rows in it."""
+RIGHT_SINCE = 2
+"""Files of this version and later show what they should; version 1 did not know which sessions are forks."""
 MEMORY, STATE, LOCK = "mirror.json", "state.yaml", "mirror.lock"
 POSITION = re.compile(rb'\{"v":(\d+)(?:,"change":(\d+))?[,}]')
 HEAD_BYTES = 64
@@ -22,7 +24,7 @@ def mirrored_change(root: Path) -> int | None:
         return 0 if (root / STATE).exists() else None
     except OSError:
         return None
-    if matched is None or int(matched[1]) != VERSION:
+    if matched is None or not RIGHT_SINCE <= int(matched[1]) <= VERSION:
         return 0
     return int(matched[2] or 0)
 

@@ -16,17 +16,24 @@ from nightherd.files.permission import keep_aside
 from nightherd.files.reading import ReadFailed, ReadOk, safe_read_json, safe_read_yaml
 from nightherd.files.regular import read_regular
 from nightherd.mirror.behind import is_followed, mirrored_change
+from nightherd.mirror.changes import changed_after
 from nightherd.mirror.fleet_state import read_fleet_state
-from nightherd.mirror.images import JOBS, SESSIONS, JobImage, SessionImage, read_image
 from nightherd.mirror.job_file import lines_about
 from nightherd.mirror.layout import MirrorLayout
-from nightherd.mirror.memory import Memory
+from nightherd.mirror.position import Memory
 from nightherd.model.doctor import Finding, Level
-from nightherd.ports import ChangeFeed, Mirror
+from nightherd.model.jobs.job import JobQuery
+from nightherd.ports import ChangeFeed, Mirror, StateReader
+from nightherd.views.jobs import every_job
+
+PAGE = 500
+"""Jobs read at once."""
+EVERY = 2**62
+"""More ids than there are."""
 
 
 def mirror_checks(
-    root: Path, now: datetime, mirror: Mirror, feed: ChangeFeed, recorded: int
+    root: Path, now: datetime, mirror: Mirror, feed: ChangeFeed, reader: StateReader, recorded: int
 ) -> tuple[Check, Check]:
     """The checks of the readable files: the first is quick, the second reads each of them.
 
@@ -46,8 +53,8 @@ def mirror_checks(
 
     def examine() -> Iterator[Finding]:
         yield from examine_files(root)
-        yield from missing_files(root, feed)
-        yield from differing_files(root, feed)
+        yield from missing_files(root, feed, reader)
+        yield from differing_files(root, feed, reader)
 
     async def repair(findings: Sequence[Finding]) -> None:
         # All are rewritten, so none that is damaged may be in the way, found or not.
@@ -116,17 +123,18 @@ def examine_files(root: Path) -> Iterator[Finding]:
         yield from _faults(path, safe_read_json(path))
 
 
-def missing_files(root: Path, feed: ChangeFeed) -> Iterator[Finding]:
-    """Files of jobs and sessions that were written and are gone. Reads the whole feed."""
+def missing_files(root: Path, feed: ChangeFeed, reader: StateReader) -> Iterator[Finding]:
+    """Files of jobs and sessions that were written and are gone."""
     layout = MirrorLayout(root)
     try:
         memory = msgspec.json.decode(read_regular(layout.memory), type=Memory)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return  # not kept, or all are rewritten
     try:
-        gone = {path for path in _written(layout, feed, memory.change) if not path.exists()}
+        written = _written(layout, feed, reader, memory.change)
+        gone = {path for path in written if not path.exists()}
     except (StateError, OSError):
-        return  # the checks of the ledger say what is wrong with it
+        return  # the checks of database and ledger say what is wrong with them
     if gone:
         first = min(gone)
         count = f"{len(gone)} readable files are" if len(gone) > 1 else "a readable file is"
@@ -140,8 +148,8 @@ def missing_files(root: Path, feed: ChangeFeed) -> Iterator[Finding]:
         )
 
 
-def differing_files(root: Path, feed: ChangeFeed) -> Iterator[Finding]:
-    """Files of jobs that show another state than the ledger has. Reads the whole feed."""
+def differing_files(root: Path, feed: ChangeFeed, reader: StateReader) -> Iterator[Finding]:
+    """Files of jobs that show another state than their rows; those that are to be written again are left out."""
     layout = MirrorLayout(root)
     change = mirrored_change(root)
     if not change or is_followed(root):
@@ -149,55 +157,35 @@ def differing_files(root: Path, feed: ChangeFeed) -> Iterator[Finding]:
     try:
         if not any(True for _ in islice(feed.read(after=change - 1), 1)):
             return  # the ledger waits for changes that the database has, and the files show
-        jobs = {image.id: image for image in _job_images(feed, change)}
+        due = changed_after(feed, change).jobs
+        jobs = [job for job in every_job(reader, JobQuery(limit=PAGE)) if job.id not in due]
     except (StateError, OSError):
-        return  # the checks of the ledger say what is wrong with it
-    for job_id, image in sorted(jobs.items()):
-        path = layout.jobs / f"{job_id}.yaml"
+        return  # the checks of database and ledger say what is wrong with them
+    for job in sorted(jobs, key=lambda job: job.id):
+        path = layout.jobs / f"{job.id}.yaml"
         try:
             shown = set(read_regular(path).decode(errors="replace").splitlines(keepends=True))
         except OSError:
             continue  # missing, or named by the check of files that cannot be read
-        differing = [line for line in lines_about(image) if line not in shown]
+        differing = [line for line in lines_about(job) if line not in shown]
         if (
-            differing and f"id: {job_id}\n" in shown
+            differing and f"id: {job.id}\n" in shown
         ):  # else it is no such file, which its own check says
             said = f"'{path}' differs from the state, which says {differing[0].strip()}"
             yield _damaged("mirror-files", path, said)
 
 
-def _job_images(feed: ChangeFeed, until: int) -> Iterator[JobImage]:
-    """The rows of jobs that the changes up to `until` wrote, in their order."""
-    for entry in feed.read():
-        if entry.change > until:
-            return
-        for table, row in entry.rows:
-            if table != JOBS:
-                continue
-            try:
-                image = read_image(table, row)
-            except StateFileError:
-                continue  # said when its change was mirrored, and left out
-            if isinstance(image, JobImage):
-                yield image
-
-
-def _written(layout: MirrorLayout, feed: ChangeFeed, until: int) -> Iterator[Path]:
-    """The files that the changes up to `until` gave."""
-    for entry in feed.read():
-        if entry.change > until:
-            return
-        for table, row in entry.rows:
-            if table not in (JOBS, SESSIONS):
-                continue
-            try:
-                image = read_image(table, row)
-            except StateFileError:
-                continue  # said when its change was mirrored, and left out
-            if isinstance(image, JobImage):
-                yield layout.jobs / f"{image.id}.yaml"
-            elif isinstance(image, SessionImage):
-                yield layout.sessions / f"{image.id}.json"
+def _written(
+    layout: MirrorLayout, feed: ChangeFeed, reader: StateReader, change: int
+) -> Iterator[Path]:
+    """The files that the changes up to `change` gave, but for those that are to be written again."""
+    due = changed_after(feed, change)
+    for job_id in reader.job_ids("job-", EVERY):
+        if job_id not in due.jobs:
+            yield layout.jobs / f"{job_id}.yaml"
+    for session_id in reader.session_ids("sess-", EVERY):
+        if session_id not in due.sessions:
+            yield layout.sessions / f"{session_id}.json"
 
 
 def _put_aside(findings: Sequence[Finding], now: datetime) -> None:

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from nightherd.mirror.images import ExecutionImage, JobImage
-from nightherd.model.jobs.job import ExitReason, JobStatus
+from nightherd.model.jobs.job import Execution, ExitReason, Job, JobStatus
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
@@ -24,6 +23,7 @@ from nightherd.model.journal.event import (
     is_message,
 )
 from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.text import utc_text
 from nightherd.model.units import MicroUsd, to_usd
 from nightherd.model.usage import Usage
 
@@ -99,11 +99,9 @@ class Translator:
         return {**line, "jobId": self._job_id, "seq": event.seq}
 
 
-def result_line(
-    job: JobImage, execution: ExecutionImage | None, *, session: str, result: str | None
-) -> Line:
+def result_line(job: Job, execution: Execution | None, *, session: str, result: str | None) -> Line:
     """The line a job's transcript ends with: its result."""
-    succeeded = job.status == JobStatus.COMPLETED
+    succeeded = job.status is JobStatus.COMPLETED
     return {
         "type": "result",
         "subtype": "success" if succeeded else _failure(job.exit_reason),
@@ -117,7 +115,7 @@ def result_line(
         "total_cache_read_input_tokens": job.cache_read_input_tokens,
         "duration_ms": execution.duration_ms if execution is not None else None,
         "stop_reason": execution.stop_reason if execution is not None else None,
-        "timestamp": job.finished_at,
+        "timestamp": utc_text(job.finished_at) if job.finished_at is not None else None,
         "sessionId": session,
         "jobId": job.id,
         "seq": job.last_seq,
@@ -134,11 +132,11 @@ def cut(text: str, limit: int = DISPLAY_LIMIT) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…[truncated {len(text) - limit} chars]"
 
 
-def _failure(exit_reason: str | None) -> str:
+def _failure(exit_reason: ExitReason | None) -> str:
     """How a run failed, in the words of the format; its own word for a plain error is longer."""
-    if exit_reason is None or exit_reason == ExitReason.ERROR:
+    if exit_reason is None or exit_reason is ExitReason.ERROR:
         return "error_during_execution"
-    return f"error_{exit_reason}"
+    return f"error_{exit_reason.value}"
 
 
 def _belong_together(first: Event, event: Event) -> bool:

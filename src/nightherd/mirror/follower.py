@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
@@ -16,15 +16,19 @@ import msgspec
 
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.files.atomic import SYSTEM_CALLS, FileCalls
-from nightherd.mirror.behind import VERSION
+from nightherd.mirror.behind import RIGHT_SINCE, VERSION
+from nightherd.mirror.changes import Pending
+from nightherd.mirror.file_writer import FileWriter
 from nightherd.mirror.job_file import write_output_log
 from nightherd.mirror.layout import MirrorLayout, output_logs, wipe
-from nightherd.mirror.memory import LostImage, Memory, Pending, declare, fold, note_lost
-from nightherd.mirror.position import MirrorLock, load_memory, save_memory, upgrade
-from nightherd.mirror.scribe import FileWriter
-from nightherd.mirror.session_files import Conversation
+from nightherd.mirror.position import Memory, MirrorLock, load_memory, save_memory
 from nightherd.model.ids import JobId
-from nightherd.ports import ChangeFeed, Clock, Journals, Wait
+from nightherd.model.jobs.job import JobQuery, JobStatus
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.text import utc_text
+from nightherd.model.worker import Worker
+from nightherd.ports import ChangeFeed, Clock, Journals, StateReader, Wait
+from nightherd.views.jobs import every_job, observe_jobs, own_job
 
 INTERVAL_S = 0.7
 """Between two rounds. A job that is over sooner is written once; with the round itself it stays a second."""
@@ -32,8 +36,11 @@ BATCH = 2_000
 """Changes taken in at once: what bounds the follower's memory while it catches up."""
 STOP_PATIENCE_S = 10.0
 
-FindLost = Callable[[Sequence[str]], Mapping[str, LostImage]]
-"""Those of the running jobs, by id, that have no live worker."""
+PAGE = 500
+"""Running jobs read at once."""
+
+IsAtWork = Callable[[Worker], bool]
+"""Whether a worker is alive."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,15 +64,16 @@ class MirrorFollower:
     """Keeps the mirror of one state directory.
 
     Any number of processes may have one; the one that holds the lock writes, and when it dies another
-    takes over. `agents` are the declared agents, None for those known before; `started_at` is when the
-    fleet was started, None for when it was before; `conversation` gives what was said in a session, None
-    where contexts are not kept; `find_lost` returns which running jobs have no live worker, None for none.
+    takes over. The feed says what has changed; `reader`, which is closed with the follower, says how it is now.
+    `agents` are the declared agents, None for those known before; `started_at` is when the fleet was started,
+    None for when it was before; `is_at_work` says whether a worker is alive: without it, no job counts as lost.
     """
 
     def __init__(  # noqa: PLR0913 (a port each)
         self,
         root: Path,
         feed: ChangeFeed,
+        reader: StateReader,
         journals: Journals,
         *,
         clock: Clock,
@@ -73,19 +81,17 @@ class MirrorFollower:
         started_at: datetime | None = None,
         wait: Wait | None = None,
         calls: FileCalls = SYSTEM_CALLS,
-        conversation: Conversation | None = None,
-        find_lost: FindLost | None = None,
+        is_at_work: IsAtWork | None = None,
     ) -> None:
         self._layout = MirrorLayout(root)
         self._feed = feed
+        self._reader = reader
         self._journals = journals
         self._clock = clock
         self._agents = agents
         self._started_at = started_at
-        self._find_lost = find_lost
-        self._scribe = FileWriter(
-            self._layout, feed, journals, clock=clock, calls=calls, conversation=conversation
-        )
+        self._is_at_work = is_at_work
+        self._writer = FileWriter(self._layout, reader, journals, clock=clock, calls=calls)
         self._lock = MirrorLock(self._layout.lock)
         self._work: _Work | None = None
         self._turn = threading.RLock()
@@ -116,7 +122,7 @@ class MirrorFollower:
         with self._turn:
             self._agents = dict(agents)
             if self._work is not None:
-                declare(self._work.memory, self._agents, self._work.pending)
+                self._declare(self._work, self._agents)
 
     def catch_up(self) -> Standing:
         """Bring the files up to everything committed before this call; never raises for what it finds.
@@ -144,7 +150,7 @@ class MirrorFollower:
             wipe(self._layout)
             work = self._take_over()
             known = {name: declared.blocked.get(name) for name in declared.declared}
-            declare(work.memory, known, work.pending)
+            self._declare(work, known)
             work.memory.started_at = work.memory.started_at or declared.started_at
             for job_id in output_logs(self._layout):
                 write_output_log(self._layout.root, JobId(job_id), self._journals)
@@ -153,12 +159,12 @@ class MirrorFollower:
     @property
     def unwritten(self) -> Mapping[str, str]:
         """Files that are behind, and why; empty when all is well."""
-        return dict(self._scribe.unwritten)
+        return dict(self._writer.unwritten)
 
     @property
     def notices(self) -> Sequence[str]:
         """What a person should know: files kept aside, rows left out."""
-        return tuple(self._scribe.notices)
+        return tuple(self._writer.notices)
 
     def _follow(self) -> None:
         while not self._stop.is_set():
@@ -172,32 +178,38 @@ class MirrorFollower:
         try:
             if self._lock.acquire():
                 self._catch_up(self._work or self._take_over())
-                self._scribe.unwritten.pop(key, None)
+                self._writer.unwritten.pop(key, None)
         except Exception as error:  # noqa: BLE001 (an edge: nothing the mirror meets may end its follower)
             # Memory may be half-way through a change: the next round begins with what was saved.
             self._work = None
             said = error.message if isinstance(error, NightherdError) else repr(error)
-            self._scribe.unwritten[key] = said
+            self._writer.unwritten[key] = said
         return self._standing()
 
     def _take_over(self) -> _Work:
         """Go on where the last holder of the lock stopped."""
         loaded = load_memory(self._layout.memory, self._clock.now())
         if loaded.notice is not None:
-            self._scribe.notices.append(loaded.notice)
+            self._writer.notices.append(loaded.notice)
         memory = self._checked(loaded.memory)
         work = _Work(memory=memory, pending=Pending(), saved=loaded.data)
-        if memory.v != VERSION:
-            upgrade(memory, self._feed, work.pending)
+        if memory.v < RIGHT_SINCE:
+            work.pending.agents |= memory.agents.keys()
+            work.pending.agent_sessions |= memory.agents.keys()
+        memory.v = VERSION
         if self._agents is not None:
-            declare(work.memory, self._agents, work.pending)
+            self._declare(work, self._agents)
         if self._started_at is not None:
-            text = f"{self._started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
-            work.pending.is_state_due |= text != work.memory.started_at
-            work.memory.started_at = text
-        self._scribe.begin(work.memory, work.pending)
+            text = utc_text(self._started_at)
+            work.pending.is_state_due |= text != memory.started_at
+            memory.started_at = text
+        self._writer.begin(work.memory, work.pending)
         self._work = work
         return work
+
+    def _declare(self, work: _Work, agents: Mapping[str, str | None]) -> None:
+        """Make these the declared agents: all of them have a place in the state."""
+        work.pending.redeclared |= work.memory.declare(agents)
 
     def _checked(self, memory: Memory) -> Memory:
         """`memory`, if the feed still has the change it ends with; a feed made again is followed again."""
@@ -205,7 +217,7 @@ class MirrorFollower:
             return memory
         if any(True for _ in islice(self._feed.read(after=memory.change - 1), 1)):
             return memory
-        self._scribe.notices.append(
+        self._writer.notices.append(
             f"the ledger ends before change {memory.change}; the mirror is rebuilt"
         )
         return Memory(
@@ -219,25 +231,34 @@ class MirrorFollower:
         is_behind = True
         while is_behind:
             entries = list(islice(self._feed.read(after=work.memory.change), BATCH))
-            if not entries and work.pending.is_empty and not work.memory.has_running_jobs:
+            if not entries and work.pending.is_empty and not work.memory.jobs:
                 return
             for entry in entries:
-                fold(work.memory, entry, work.pending)
-            self._look_for_lost(work)
-            self._scribe.write(work.memory, work.pending)
-            if not self._scribe.unwritten.keys() - {str(self._layout.root)}:
+                work.pending.note(entry)
+                work.memory.change = entry.change
+            running = self._running_jobs()
+            for job_id, progress in work.memory.jobs.items():
+                lost = running[job_id].lost if job_id in running else None
+                if progress.lost != lost:
+                    work.pending.jobs.add(job_id)
+            self._writer.write(work.memory, work.pending, running)
+            if not self._writer.unwritten.keys() - {str(self._layout.root)}:
                 work.saved = save_memory(self._layout.memory, work.memory, work.saved)
             is_behind = len(entries) == BATCH
 
-    def _look_for_lost(self, work: _Work) -> None:
-        """Which of the running jobs have no live worker now."""
-        running = [job_id for job_id, live in work.memory.jobs.items() if live.is_running]
-        if self._find_lost is None or not running:
-            return
-        note_lost(work.memory, self._find_lost(running), work.pending)
+    def _running_jobs(self) -> Mapping[str, ObservedJob]:
+        """The jobs that run now, oldest first, by id."""
+        query = JobQuery(status=JobStatus.RUNNING, limit=PAGE)
+        jobs = [*every_job(self._reader, query)][::-1]
+        now = self._clock.now()
+        if self._is_at_work is None:
+            return {job.id: own_job(self._reader, job, now) for job in jobs}
+        observed = observe_jobs(self._reader, jobs, self._is_at_work, now)
+        return {job.id: job for job in observed if job.status is JobStatus.RUNNING}
 
     def _let_go(self) -> None:
         self._work = None
+        self._reader.close()
         self._lock.release()
 
     def _standing(self) -> Standing:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.yaml_dump import BlockText, dump_field, dump_line
 from nightherd.mirror.envelope import text_of
-from nightherd.mirror.images import JobImage, TextsImage
 from nightherd.mirror.layout import MirrorLayout, make_directory
-from nightherd.mirror.memory import LostImage
 from nightherd.model.ids import JobId, parse_job_id
-from nightherd.model.jobs.job import JobStatus
+from nightherd.model.jobs.job import Execution, Job, JobStatus, JobTexts
+from nightherd.model.jobs.lost import Lost
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
@@ -24,42 +24,41 @@ from nightherd.model.journal.event import (
 )
 from nightherd.model.journal.live_text import is_cut_off
 from nightherd.model.journal.message import plain_result
+from nightherd.model.text import utc_text
 from nightherd.model.units import MicroUsd, to_usd
 from nightherd.ports import Journals
 
 
 def job_text(
-    job: JobImage,
-    texts: TextsImage | None,
-    lost: LostImage | None = None,
-    worked_ms: int | None = None,
+    job: Job,
+    texts: JobTexts | None,
+    lost: Lost | None = None,
+    executions: Sequence[Execution] = (),
 ) -> str:
     """The whole file. A suspended job reads `running`, the format's nearest word, and `suspended` why.
 
     Written line by line, as every job's file is written again and again.
     """
-    is_suspended = job.status == JobStatus.SUSPENDED
-    took = seconds_between(job.started_at, job.finished_at)
-    if took is not None and worked_ms is not None:
-        took = worked_ms / 1_000
+    is_suspended = job.status is JobStatus.SUSPENDED
+    waits_until = job.not_before if is_suspended else None
     summary = (texts.summary if texts is not None else None) or job.summary
     lines = (
         dump_line("id", job.id),
         dump_line("agent", job.agent),
         dump_line("schedule", job.schedule),
-        dump_line("trigger_type", job.trigger_type),
-        dump_line("status", JobStatus.RUNNING.value if is_suspended else job.status),
-        dump_line("exit_reason", job.exit_reason),
+        dump_line("trigger_type", job.trigger_type.value),
+        dump_line("status", _shown_status(job)),
+        dump_line("exit_reason", _word(job.exit_reason)),
         dump_line("session_id", shown_session_id(job)),
         dump_line("forked_from", job.forked_from),
-        dump_line("started_at", job.started_at),
-        dump_line("finished_at", job.finished_at),
-        dump_line("duration_seconds", took),
+        dump_line("started_at", _instant(job.started_at)),
+        dump_line("finished_at", _instant(job.finished_at)),
+        dump_line("duration_seconds", worked_seconds(job, executions)),
         dump_field("prompt", _prompt(texts)),
         dump_line("summary", summary),
         dump_line("output_file", f"{job.id}.jsonl"),
-        dump_line("suspended", job.suspend_reason or "unknown") if is_suspended else "",
-        dump_line("resumes_at", job.not_before) if is_suspended and job.not_before else "",
+        dump_line("suspended", _word(job.suspend_reason) or "unknown") if is_suspended else "",
+        dump_line("resumes_at", _instant(waits_until)) if waits_until is not None else "",
         "" if lost is None else dump_field("lost", {"since": lost.since, "next": lost.next}),
         dump_line("turns", job.turns),
         dump_line("cost_usd", to_usd(MicroUsd(job.cost_microusd))),
@@ -73,40 +72,54 @@ def job_text(
     return "".join(lines)
 
 
-def lines_about(job: JobImage) -> tuple[str, ...]:
+def lines_about(job: Job) -> tuple[str, ...]:
     """Lines that the file has while it shows this row: how the job stands, and what it has used."""
-    is_suspended = job.status == JobStatus.SUSPENDED
     return (
-        dump_line("status", JobStatus.RUNNING.value if is_suspended else job.status),
-        dump_line("exit_reason", job.exit_reason),
-        dump_line("started_at", job.started_at),
-        dump_line("finished_at", job.finished_at),
+        dump_line("status", _shown_status(job)),
+        dump_line("exit_reason", _word(job.exit_reason)),
+        dump_line("started_at", _instant(job.started_at)),
+        dump_line("finished_at", _instant(job.finished_at)),
         dump_line("turns", job.turns),
         dump_line("cost_usd", to_usd(MicroUsd(job.cost_microusd))),
     )
 
 
-def _error(job: JobImage) -> dict[str, str | None] | None:
+def _shown_status(job: Job) -> str:
+    return (JobStatus.RUNNING if job.status is JobStatus.SUSPENDED else job.status).value
+
+
+def _word(value: StrEnum | None) -> str | None:
+    return None if value is None else value.value
+
+
+def _instant(at: datetime | None) -> str | None:
+    return None if at is None else utc_text(at)
+
+
+def _error(job: Job) -> dict[str, str | None] | None:
     return None if job.error is None else {"code": job.error_code, "message": job.error}
 
 
-def _prompt(texts: TextsImage | None) -> BlockText | None:
-    return None if texts is None or texts.prompt is None else BlockText(texts.prompt)
+def _prompt(texts: JobTexts | None) -> BlockText | None:
+    return None if texts is None else BlockText(texts.prompt)
 
 
-def shown_session_id(job: JobImage) -> str | None:
+def shown_session_id(job: Job) -> str | None:
     """The runtime's id of the session, which also names the transcript.
 
     A runtime that has none leaves nightherd's own, once it is sure that there is none.
     """
-    return job.runtime_session_id or (job.session_id if job.is_ended else None)
+    return job.runtime_session_id or (job.session_id if job.is_terminal else None)
 
 
-def seconds_between(started_at: str | None, finished_at: str | None) -> float | None:
-    """How long it took from its start to its end, to the millisecond; None unless both are known."""
-    if started_at is None or finished_at is None:
+def worked_seconds(job: Job, executions: Sequence[Execution]) -> float | None:
+    """How long its executions took; where none says so, from its start to its end. None unless both are known."""
+    if job.started_at is None or job.finished_at is None:
         return None
-    took = datetime.fromisoformat(finished_at) - datetime.fromisoformat(started_at)
+    known = [execution.duration_ms for execution in executions if execution.duration_ms is not None]
+    if known:
+        return sum(known) / 1_000
+    took = job.finished_at - job.started_at
     return max(round(took.total_seconds(), 3), 0.0)  # the clock may have been set back meanwhile
 
 

@@ -1,25 +1,78 @@
-"""`mirror.json`: how far the mirror has come, and what it has to remember to continue from there."""
+"""`mirror.json`: how far the mirror has come, and what is in no row: what each transcript already has, and the declared agents."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from nightherd.errors import StateFileError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.permission import keep_aside, state_file_error
 from nightherd.files.regular import read_regular
 from nightherd.mirror.behind import VERSION
-from nightherd.mirror.images import SESSIONS, SessionImage, read_image
-from nightherd.mirror.memory import Memory, Pending, current_session
-from nightherd.ports import ChangeFeed
+from nightherd.model.jobs.lost import Lost
+from nightherd.model.journal.system import known
 
 FIRST_VERSION = 1
 """The oldest version that can be upgraded."""
+
+
+class JobProgress(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """How far the files of a job are that has begun and whose end they do not show yet."""
+
+    seq: int = 0
+    """The event up to which its transcript is written."""
+    runtime_session_id: str | None = None
+    is_introduced: bool = False
+    """The runtime has reported its session id, or that it has none."""
+    model: str | None = None
+    lost: Lost | None = None
+    """What its file says about its missing worker."""
+
+
+class SessionProgress(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What was written of a session that can go on."""
+
+    transcripts: dict[str, int] = {}
+    """Transcripts by path below `projects/`, and how many bytes of each are ours."""
+
+
+class AgentProgress(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """An agent that has worked or has schedules."""
+
+    latest: str | None = None
+    """Its newest session: what its file shows while it has no persistent one."""
+
+
+class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Everything the mirror remembers. Rows are not among it: the reader has them."""
+
+    v: int
+    change: int = 0
+    started_at: str | None = None
+    declared: list[str] = []
+    blocked: dict[str, str] = {}
+    """Why none of an agent's jobs may run, by the agent's name."""
+    agents: dict[str, AgentProgress] = {}
+    jobs: dict[str, JobProgress] = {}
+    sessions: dict[str, SessionProgress] = {}
+    state_stamp: list[int] = []
+    """What `state.yaml` looked like to the file system when it was last written here."""
+
+    def declare(self, agents: Mapping[str, str | None]) -> set[str]:
+        """Make these the declared agents, each with the reason why it may not run; return those that changed."""
+        before, after = set(self.declared), set(agents)
+        blocked = {name: reason for name, reason in agents.items() if reason is not None}
+        other = {name for name in before | after if self.blocked.get(name) != blocked.get(name)}
+        self.declared, self.blocked = sorted(after), blocked
+        return (before ^ after) | other
+
+
+KNOWN = known(Memory)
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,25 +154,3 @@ class MirrorLock:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-
-def upgrade(memory: Memory, feed: ChangeFeed, pending: Pending) -> None:
-    """Read the sessions again, correct which one each agent continues, and note the files to be written for it."""
-    for entry in feed.read():
-        if entry.change > memory.change:
-            break
-        for table, row in entry.rows:
-            if table != SESSIONS:
-                continue
-            try:
-                image = read_image(table, row)
-            except StateFileError:
-                continue  # reported when its change was mirrored, and left out
-            if isinstance(image, SessionImage) and image.id in memory.sessions:
-                memory.sessions[image.id].image = image
-    for name, agent in memory.agents.items():
-        agent.persistent = current_session(memory, name)
-        if agent.shown_session is not None:
-            pending.agent_sessions.add(name)
-    memory.v = VERSION
-    pending.is_state_due = True

@@ -12,12 +12,13 @@ import msgspec
 from nightherd.files.atomic import write_all
 from nightherd.files.permission import atomic_write_error
 from nightherd.mirror.envelope import Line, Translator, encode_line, result_line
-from nightherd.mirror.images import ExecutionImage, JobImage, TextsImage
 from nightherd.mirror.layout import MirrorLayout, make_directory
-from nightherd.mirror.memory import LiveJob, SessionMemory
+from nightherd.mirror.position import JobProgress
 from nightherd.model.ids import JobId
+from nightherd.model.jobs.job import Execution, Job, JobTexts
 from nightherd.model.journal.event import Event, SystemEvent
 from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.sessions.session import Session
 from nightherd.ports import Journals
 
 PRIVATE = 0o600
@@ -113,11 +114,10 @@ PIECE_BYTES = 4 * 1024 * 1024
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that has ended, as its transcript's last line says it."""
+    """What the last line of a job that has ended says beside its row."""
 
-    job: JobImage
-    texts: TextsImage | None
-    execution: ExecutionImage | None
+    texts: JobTexts | None
+    execution: Execution | None
 
 
 class Transcripts:
@@ -133,32 +133,38 @@ class Transcripts:
         self._folders.clear()
 
     def follow(
-        self, job_id: str, live: LiveJob, session: SessionMemory, ended: Ended | None
+        self,
+        job: Job,
+        progress: JobProgress,
+        session: Session,
+        sizes: dict[str, int],
+        ended: Ended | None,
     ) -> None:
         """Add what the job's journal has that its transcript has not; with `ended`, the last line too.
 
         Nothing is written before it is known what the runtime calls the session: that names the file.
+        `sizes` says how many bytes of each transcript are ours.
         """
-        events: Iterable[Event] = self._news(job_id, live.seq)
-        if _name(live, session, is_over=ended is not None) is None:
+        events: Iterable[Event] = self._news(job.id, progress.seq)
+        if _name(progress, session, is_over=ended is not None) is None:
             events = list(events)
-            _introduce(live, events)
-        name = _name(live, session, is_over=ended is not None)
+            _introduce(progress, events)
+        name = _name(progress, session, is_over=ended is not None)
         if name is None:
             return
-        folder = self._folder(session.image.working_directory)
-        writing = _Writing(folder, job_id, live, session, name)
+        folder = self._folder(session.working_directory)
+        writing = _Writing(folder / f"{name}.jsonl", job.id, progress, sizes)
         for event in events:
-            renamed = _renamed(live, event)
+            renamed = _renamed(progress, event)
             if renamed is not None:
                 writing.flush()
-                live.runtime_session_id = renamed
-                name = _name(live, session, is_over=False) or name
-                writing = _Writing(folder, job_id, live, session, name)
+                progress.runtime_session_id = renamed
+                name = _name(progress, session, is_over=False) or name
+                writing = _Writing(folder / f"{name}.jsonl", job.id, progress, sizes)
             writing.take(event)
         if ended is not None:
-            summary = (ended.texts.summary if ended.texts else None) or ended.job.summary
-            writing.end(result_line(ended.job, ended.execution, session=name, result=summary))
+            summary = (ended.texts.summary if ended.texts else None) or job.summary
+            writing.end(result_line(job, ended.execution, session=name, result=summary))
         writing.flush()
 
     def _folder(self, working_directory: str) -> Path:
@@ -191,17 +197,17 @@ class _Writing:
     """One job's lines on their way into one transcript."""
 
     def __init__(
-        self, folder: Path, job_id: str, live: LiveJob, session: SessionMemory, name: str
+        self, path: Path, job_id: str, progress: JobProgress, sizes: dict[str, int]
     ) -> None:
-        self._path = folder / f"{name}.jsonl"
-        self._key = f"{folder.name}/{name}.jsonl"
+        self._path = path
+        self._key = f"{path.parent.name}/{path.name}"
         self._job_id = job_id
-        self._live = live
-        self._session = session
+        self._progress = progress
+        self._sizes = sizes
         self._held: Held | None = None
         self._lines: list[bytes] = []
         self._bytes = 0
-        self._translator = Translator(job_id, name, after=live.seq, model=live.model)
+        self._translator = Translator(job_id, path.stem, after=progress.seq, model=progress.model)
 
     def take(self, event: Event) -> None:
         """Translate one event; lines that a writer killed too early to remember has written are left out."""
@@ -220,16 +226,16 @@ class _Writing:
         """Write what was taken, and remember how far that is."""
         if self._lines:
             size = append(self._path, self._examined.size, b"".join(self._lines))
-            self._session.transcripts[self._key] = size
+            self._sizes[self._key] = size
             self._held = Held(size=size, seqs=self._examined.seqs, results=self._examined.results)
             self._lines, self._bytes = [], 0
-        self._live.seq = self._translator.cursor
-        self._live.model = self._translator.model
+        self._progress.seq = self._translator.cursor
+        self._progress.model = self._translator.model
 
     @property
     def _examined(self) -> Held:
         if self._held is None:
-            self._held = examine(self._path, self._session.transcripts.get(self._key))
+            self._held = examine(self._path, self._sizes.get(self._key))
         return self._held
 
     def _add(self, line: Line) -> None:
@@ -238,28 +244,28 @@ class _Writing:
         self._bytes += len(encoded)
 
 
-def _name(live: LiveJob, session: SessionMemory, *, is_over: bool) -> str | None:
+def _name(progress: JobProgress, session: Session, *, is_over: bool) -> str | None:
     """What the transcript is called: the runtime's id, or ours where the runtime has none fit for a name."""
-    if live.runtime_session_id is not None:
-        fits = FILE_NAME.fullmatch(live.runtime_session_id) is not None
-        return live.runtime_session_id if fits else session.image.id
-    return session.image.id if live.is_introduced or is_over else None
+    if progress.runtime_session_id is not None:
+        fits = FILE_NAME.fullmatch(progress.runtime_session_id) is not None
+        return progress.runtime_session_id if fits else session.id
+    return session.id if progress.is_introduced or is_over else None
 
 
-def _introduce(live: LiveJob, events: Iterable[Event]) -> None:
+def _introduce(progress: JobProgress, events: Iterable[Event]) -> None:
     for event in events:
         if _is_init(event):
-            live.is_introduced = True
-            live.runtime_session_id = _renamed(live, event)
+            progress.is_introduced = True
+            progress.runtime_session_id = _renamed(progress, event)
             return
 
 
-def _renamed(live: LiveJob, event: Event) -> str | None:
+def _renamed(progress: JobProgress, event: Event) -> str | None:
     """The runtime's session, when `event` says another than was known."""
     if not _is_init(event):
         return None
     said = (event.extra or {}).get("runtime_session_id")
-    return said if isinstance(said, str) and said != live.runtime_session_id else None
+    return said if isinstance(said, str) and said != progress.runtime_session_id else None
 
 
 def _is_init(event: Event) -> bool:

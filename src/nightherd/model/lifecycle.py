@@ -29,6 +29,10 @@ class Lifecycle(msgspec.Struct, Generic[Status], frozen=True):
             raise TransitionError(self.noun, current.value, target.value)
         return target
 
+    def is_terminal(self, status: Status) -> bool:
+        """Whether nothing comes after `status`."""
+        return not self.steps[status]
+
     @property
     def terminal(self) -> frozenset[Status]:
         """The statuses nothing comes after."""

@@ -35,6 +35,14 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
+def utc_text(at: datetime) -> str:
+    """Return an instant as documents and columns have it: UTC, of fixed width, so that text order is time order."""
+    if at.tzinfo is None:
+        raise InvalidValueError(f"{at} has no time zone")
+    universal = at if at.tzinfo is UTC else at.astimezone(UTC)
+    return universal.isoformat(timespec="microseconds")[:-6] + "Z"
+
+
 def time_text(at: datetime) -> str:
     """Return an instant in UTC, to the second: `2026-11-15T12:00:00Z`."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

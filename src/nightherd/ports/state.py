@@ -94,6 +94,12 @@ class SessionReader(Protocol):
     def sessions_to_expire(self, at: datetime, limit: int) -> Sequence[Session]:
         """Sessions that wait and whose time has come by `at`, to the millisecond, the longest unused first."""
 
+    def persistent_session(self, agent: str) -> Session | None:
+        """The open persistent session of the agent, of any schedule, that became the current one last."""
+
+    def session_job_ids(self, session_id: SessionId) -> Sequence[JobId]:
+        """All jobs of the session, those that never began too, in the order in which they were submitted."""
+
     def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
         """The session's jobs that ever began, in the order in which they did."""
 
@@ -107,6 +113,7 @@ class FleetReader(Protocol):
     def list_agents(self) -> Sequence[AgentState]:
         """Every agent that ever had a job, by name."""
 
+    def find_agent(self, name: str) -> AgentState | None: ...
     def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
         """The agent's schedules that were ever planned, fired or switched, by name; all agents' without one."""
 

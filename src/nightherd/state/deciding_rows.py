@@ -18,11 +18,12 @@ from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.notifications.notification import Notification, TargetState
 from nightherd.model.sessions.session import Session, SessionKey
+from nightherd.model.text import utc_text
 from nightherd.state.kept_rows import KeptRows
 from nightherd.state.reader import find_current_session, spent, used_below
 from nightherd.state.row_repair import write_row
 from nightherd.state.rows import SqliteRows
-from nightherd.state.table import Table, time_text
+from nightherd.state.table import Table
 from nightherd.state.tables import TABLES
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
@@ -83,10 +84,10 @@ class DecidingRows(SqliteRows):
         return [str(agent) for (agent,) in self.values("waiting_agents")]
 
     def next_waiting_job(self, agent: str, at: datetime) -> Job | None:
-        return self._job_found("next_waiting_job", agent, time_text(at))
+        return self._job_found("next_waiting_job", agent, utc_text(at))
 
     def oldest_waiting_job(self, agent: str, at: datetime) -> Job | None:
-        return self._job_found("oldest_waiting_job", agent, time_text(at))
+        return self._job_found("oldest_waiting_job", agent, utc_text(at))
 
     def count_running(self, agent: str | None = None) -> int:
         if agent is None:
@@ -148,7 +149,7 @@ class DecidingRows(SqliteRows):
         return self.list(TargetState, "list_notify_targets", ())
 
     def due_notifications(self, target: str, at: datetime, limit: int) -> Sequence[Notification]:
-        return self.list(Notification, "due_notifications", (target, time_text(at), limit))
+        return self.list(Notification, "due_notifications", (target, utc_text(at), limit))
 
     def unsent_notifications(self, target: str) -> Sequence[Notification]:
         return self.list(Notification, "unsent_notifications", (target,))

@@ -21,6 +21,7 @@ from nightherd.db.schema import Queries
 from nightherd.errors import RefusedError
 from nightherd.files.atomic import temp_path_for
 from nightherd.files.permission import keep_aside
+from nightherd.model.text import utc_text
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Probe, no_probe
 from nightherd.state.directory import StateDirectory
@@ -28,7 +29,7 @@ from nightherd.state.outbox import is_sound, outbox_span
 from nightherd.state.row_images import encode_images
 from nightherd.state.row_repair import find_damaged
 from nightherd.state.rows import rows_by_key
-from nightherd.state.table import Table, time_text
+from nightherd.state.table import Table
 from nightherd.state.tables import TABLES, table_of
 
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -54,7 +55,7 @@ def replace_ledger(
     directory: StateDirectory, database: Database, at: datetime, probe: Probe = no_probe
 ) -> list[Path]:
     """The same, for the holder of `write.lock` who has the database open."""
-    migrate(database, Queries(), load_migrations(), time_text(at))
+    migrate(database, Queries(), load_migrations(), utc_text(at))
     _, last = outbox_span(database)
     if not is_sound(database) or last == 0:
         raise RefusedError(
@@ -70,10 +71,10 @@ def replace_ledger(
         )
     old = ledger_files(directory.ledger)
     # Never an older month than the newest that was: readers take files in the order of their names.
-    month = max([time_text(at)[:7], *(path.stem for path in old)])
+    month = max([utc_text(at)[:7], *(path.stem for path in old)])
     target = directory.ledger / f"{month}.jsonl"
     draft = temp_path_for(target)
-    _write(draft, _lines(database, last, time_text(at)))
+    _write(draft, _lines(database, last, utc_text(at)))
     probe("ledger.drafted")
     kept = []
     for path in old:

@@ -18,8 +18,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobQuery, JobTexts
 from nightherd.model.worker import Worker
 from nightherd.next_step import Action, NextStep
-from nightherd.state.layout import DATABASE, LEDGER
-from nightherd.state.ledger_end import last_recorded
+from nightherd.state.layout import DATABASE, LEDGER, last_recorded
 from nightherd.state.rows import SqliteRows
 from nightherd.state.table import JOB_TABLES
 

@@ -31,10 +31,10 @@ from nightherd.model.notifications.notification import (
 )
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
+from nightherd.model.text import utc_text
 from nightherd.model.webhooks import Delivery
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
 from nightherd.state.rows import SqliteRows
-from nightherd.state.table import time_text
 from nightherd.state.tables import TABLES
 
 
@@ -119,8 +119,17 @@ class SqliteReader(SqliteJobReader):
 
     def sessions_to_expire(self, at: datetime, limit: int) -> Sequence[Session]:
         rows = self._rows()
-        values = (time_text(at), limit)
+        values = (utc_text(at), limit)
         return rows.list(Session, "sessions_to_expire", values) if rows else ()
+
+    def persistent_session(self, agent: str) -> Session | None:
+        rows = self._rows()
+        return rows.find(Session, "persistent_session", agent) if rows else None
+
+    def session_job_ids(self, session_id: SessionId) -> Sequence[JobId]:
+        rows = self._rows()
+        found = rows.values("job_ids_of_session", session_id) if rows else ()
+        return [JobId(str(id)) for (id,) in found]
 
     def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
         rows = self._rows()
@@ -128,7 +137,7 @@ class SqliteReader(SqliteJobReader):
 
     def jobs_to_wake(self, at: datetime, limit: int) -> Sequence[JobId]:
         rows = self._rows()
-        found = rows.values("jobs_to_wake", time_text(at), limit) if rows else ()
+        found = rows.values("jobs_to_wake", utc_text(at), limit) if rows else ()
         return [JobId(str(id)) for (id,) in found]
 
     def sessions_of_runtime(self, runtime_session_id: str) -> Sequence[Session]:
@@ -140,6 +149,10 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         return rows.list(AgentState, "list_agents", ()) if rows else ()
 
+    def find_agent(self, name: str) -> AgentState | None:
+        rows = self._rows()
+        return rows.get(AgentState, name) if rows else None
+
     def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
         rows = self._rows()
         if rows is None:
@@ -150,7 +163,7 @@ class SqliteReader(SqliteJobReader):
 
     def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
         rows = self._rows()
-        return rows.list(LoginLimit, "list_login_limits", (time_text(at),)) if rows else ()
+        return rows.list(LoginLimit, "list_login_limits", (utc_text(at),)) if rows else ()
 
     def list_overrides(self) -> Sequence[ScheduleOverride]:
         rows = self._rows()
@@ -216,7 +229,7 @@ class SqliteReader(SqliteJobReader):
 
     def items_to_expire(self, at: datetime, limit: int) -> Sequence[InboxItem]:
         rows = self._rows()
-        values = (time_text(at), limit)
+        values = (utc_text(at), limit)
         return rows.list(InboxItem, "items_to_expire", values) if rows else ()
 
     def count_pending_items(self) -> Mapping[ItemKind, int]:
@@ -249,12 +262,12 @@ class SqliteReader(SqliteJobReader):
 
     def due_notify_targets(self, at: datetime) -> Sequence[str]:
         rows = self._rows()
-        found = rows.values("due_notify_targets", time_text(at)) if rows else ()
+        found = rows.values("due_notify_targets", utc_text(at)) if rows else ()
         return [str(name) for (name,) in found]
 
     def count_open_notifications(self, at: datetime) -> Mapping[str, int]:
         rows = self._rows()
-        found = rows.values("count_open_notifications", time_text(at)) if rows else ()
+        found = rows.values("count_open_notifications", utc_text(at)) if rows else ()
         return {str(target): int(str(count)) for target, count in found}
 
     def notified_change(self) -> int | None:

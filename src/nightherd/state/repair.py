@@ -14,7 +14,7 @@ import msgspec
 from nightherd.db.lock import WriteLock
 from nightherd.engine.doctor.doctor import Check, OnStep
 from nightherd.errors import RefusedError
-from nightherd.files.append import append_jsonl
+from nightherd.files.atomic import append_jsonl
 from nightherd.files.permission import state_file_error
 from nightherd.files.regular import read_regular
 from nightherd.model.doctor import Finding

@@ -14,8 +14,8 @@ from nightherd.db.ledger_check import OnLost, readable_lines
 from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.schema import Queries
 from nightherd.errors import StateError, StateFileError
+from nightherd.model.text import utc_text
 from nightherd.state.carry_out import StateTables
-from nightherd.state.table import time_text
 
 OnChange = Callable[[int], None]
 """Called with the number of each change that is replayed."""
@@ -62,7 +62,7 @@ def _made(
 ) -> int:
     queries = Queries()
     with closing(open_for_writing(database)) as made:
-        migrate(made, queries, load_migrations(), time_text(at))
+        migrate(made, queries, load_migrations(), utc_text(at))
         tables = StateTables(made, queries)
         # Synced whole at the end; until then it is only a copy.
         set_synchronous(made, is_durable=False)
@@ -79,7 +79,7 @@ def _made(
         if salvage is not None:
             salvage.finish()
         if last:
-            made.execute(queries["outbox_add"], (last, time_text(at), "Restored", "[]"))
+            made.execute(queries["outbox_add"], (last, utc_text(at), "Restored", "[]"))
         made.execute("COMMIT")
         # Closing would do the same, but says nothing when the disk is full: rows would stay behind in the WAL.
         made.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -17,10 +17,8 @@ import msgspec
 
 from nightherd.db.connection import Database
 from nightherd.errors import InvalidValueError, StateError
-from nightherd.files.append import is_intact
-from nightherd.files.regular import open_regular
-from nightherd.state.layout import LEDGER
-from nightherd.state.ledger_end import LEDGER_FILE
+from nightherd.files.regular import is_intact, open_regular
+from nightherd.state.layout import LEDGER, LEDGER_FILE
 
 Image = dict[str, Any]
 

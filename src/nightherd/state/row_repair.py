@@ -15,15 +15,16 @@ from nightherd.db.connection import Database, Value, open_for_reading, open_for_
 from nightherd.db.lock import WriteLock
 from nightherd.db.schema import Queries, known_schema, schema_number
 from nightherd.errors import RefusedError, StateError
-from nightherd.files.append import append_jsonl
+from nightherd.files.atomic import append_jsonl
 from nightherd.model.doctor import Finding, Level
+from nightherd.model.text import utc_text
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Clock
 from nightherd.state.directory import StateDirectory
 from nightherd.state.layout import DAMAGED_ROWS
 from nightherd.state.row_images import last_image
 from nightherd.state.rows import decoded
-from nightherd.state.table import Table, time_text
+from nightherd.state.table import Table
 from nightherd.state.tables import TABLES, table_of
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
@@ -145,7 +146,7 @@ def keep_row(
         name: {"base64": b64encode(value).decode()} if isinstance(value, bytes) else value
         for name, value in zip(columns, values, strict=True)
     }
-    append_jsonl(root / DAMAGED_ROWS, {"at": time_text(at), "table": table, "row": row})
+    append_jsonl(root / DAMAGED_ROWS, {"at": utc_text(at), "table": table, "row": row})
 
 
 def _image(database: Database, row: DamagedRow) -> dict[str, Any] | None:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from nightherd.db.connection import Database, Value, open_for_writing
 from nightherd.db.group import OUTBOX_LIMIT, GroupCommit
 from nightherd.db.ledger import Ledger
-from nightherd.db.lock import PATIENCE_S, Notice, WriteLock
+from nightherd.db.lock import PATIENCE_S, Notice, WriteLock, is_free
 from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.schema import Queries
 from nightherd.db.writer import Run, Writer
 from nightherd.errors import StateError
 from nightherd.model.agents.agent import Durability
 from nightherd.model.change import Answer, Change
+from nightherd.model.text import utc_text
 from nightherd.ports import Clock, Probe, no_probe
 from nightherd.state.carry_out import StateTables
 from nightherd.state.layout import DAMAGED_ROWS, DATABASE, LEDGER, WRITE_LOCK
 from nightherd.state.row_repair import keep_row
-from nightherd.state.table import time_text
 
 NOTICES = 100
 
@@ -113,7 +114,7 @@ def open_commit(
     """Open the database, migrated, and what commits changes to it. The caller holds `write.lock`."""
 
     def now() -> str:
-        return time_text(clock.now())
+        return utc_text(clock.now())
 
     def keep_damaged(table: str, key: str, found: Mapping[str, Value]) -> None:
         """Keep a damaged row aside that is replaced by what the ledger has, and report it."""
@@ -141,3 +142,22 @@ def open_commit(
         database.close()
         raise
     return database, commit
+
+
+def catch_up(state_dir: Path, clock: Clock, *, waits: bool) -> Sequence[str]:
+    """Put back what the database has lost, append what the ledger lacks, and return what an operator should know.
+
+    Both are left by a killed writer, a power cut or a lost WAL. While a live process writes, this waits for it if
+    `waits` says so, and else leaves it to that process. `StateError` where nothing can be written.
+    """
+    path = state_dir / WRITE_LOCK
+    if not waits and not is_free(path):
+        return ()
+    notices: list[str] = []
+    with closing(WriteLock(path, notice=notices.append)) as lock, lock:
+        database, commit = open_commit(
+            state_dir, clock, no_probe, Durability.CHECKPOINT, notices.append
+        )
+        with closing(database):
+            commit.run(())
+    return notices

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from itertools import compress
@@ -22,6 +22,7 @@ from nightherd.db.connection import Value
 from nightherd.errors import InvalidValueError
 from nightherd.model.jobs.job import Execution, Job, JobTexts
 from nightherd.model.jobs.options import JobOptions
+from nightherd.model.text import utc_text
 from nightherd.model.worker import Worker
 
 JOB_TABLES: Mapping[type[msgspec.Struct], str] = {
@@ -156,14 +157,6 @@ class Table(Generic[RowT]):
         return True
 
 
-def time_text(at: datetime) -> str:
-    """An instant as columns and the ledger have it: fixed width, so that text order is time order."""
-    if at.tzinfo is None:
-        raise InvalidValueError(f"{at} has no time zone")
-    universal = at if at.tzinfo is UTC else at.astimezone(UTC)
-    return universal.isoformat(timespec="microseconds")[:-6] + "Z"
-
-
 def _plain(hint: Any) -> Any:
     """The type inside `X | None` and behind a NewType."""
     if get_origin(hint) in (Union, types.UnionType):
@@ -181,7 +174,7 @@ def _chosen(
 
 def _encoder(kind: Any) -> Convert | None:
     if kind is datetime:
-        return time_text
+        return utc_text
     if kind is bool:
         return int
     if kind is Mapping:

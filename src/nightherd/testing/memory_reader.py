@@ -32,8 +32,10 @@ from nightherd.model.notifications.notification import (
 )
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.session import (
+    SESSION_LIFECYCLE,
     Session,
     SessionKey,
+    SessionMode,
     SessionQuery,
     SessionStatus,
     is_expired,
@@ -144,6 +146,21 @@ class MemoryReader:
         ]
         return sorted(found, key=lambda session: session.last_active_at)[:limit]
 
+    def persistent_session(self, agent: str) -> Session | None:
+        mine = [
+            row
+            for row in self._rows.all(Session)
+            if row.agent == agent
+            and row.mode is SessionMode.PERSISTENT
+            and row.status not in SESSION_LIFECYCLE.terminal
+            and row.rank >= 0
+        ]
+        return max(mine, key=lambda session: session.place, default=None)
+
+    def session_job_ids(self, session_id: SessionId) -> Sequence[JobId]:
+        mine = [job for job in self._rows.all(Job) if job.session_id == session_id]
+        return [job.id for job in sorted(mine, key=lambda job: job.number)]
+
     def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
         mine = [job for job in self._rows.all(Job) if job.session_id == session_id and job.epoch]
         return sorted(mine, key=lambda job: (job.started_at or job.created_at, job.number))
@@ -162,6 +179,9 @@ class MemoryReader:
         known = self._rows.all(Session)
         found = [row for row in known if row.runtime_session_id == runtime_session_id]
         return sorted(found, key=lambda session: -session.number)
+
+    def find_agent(self, name: str) -> AgentState | None:
+        return self._rows.get(AgentState, name)
 
     def list_agents(self) -> Sequence[AgentState]:
         return sorted(self._rows.all(AgentState), key=lambda state: state.name)

@@ -7,10 +7,11 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from nightherd.model.change import FireSlot, Refused, Why
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.changes import CancelJob, ResumeJob, SubmitJob
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.schedules.schedule import ScheduleStatus, Slot, SlotOutcome
+from nightherd.model.sessions.changes import ForkSession, UseSession
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.testing.state_contract import (
     NOW,
@@ -47,6 +48,27 @@ async def check_job_that_lost_its_worker_goes_before_later_ones(state: OpenState
     assert await _claimed(state) is None
     await must_apply(state, settle(1, epoch=2))
     assert await _claimed(state) == job_id(2)
+
+
+async def check_all_jobs_of_a_session_and_the_agents_persistent_one_are_found(
+    state: OpenState,
+) -> None:
+    assert state.reader.persistent_session(AGENT) is None
+    assert state.reader.find_agent(AGENT) is None
+
+    await must_apply(state, _shared(1), start(1), _shared(2), submit(3))
+
+    session = state.reader.persistent_session(AGENT)
+    agent = state.reader.find_agent(AGENT)
+    assert session is not None
+    assert agent is not None
+    assert agent.current_job == job_id(1)
+    assert list(state.reader.session_job_ids(session.id)) == [job_id(1), job_id(2)]
+    fork = replace(session, id=SessionId("sess-00000009"), parent_session_id=session.id)
+    await must_apply(state, ForkSession(session=fork))
+    assert state.reader.persistent_session(AGENT) == state.reader.find_session(session.id)
+    await must_apply(state, UseSession(session_id=fork.id))
+    assert state.reader.persistent_session(AGENT) == state.reader.find_session(fork.id)
 
 
 async def check_suspended_job_holds_its_session_until_it_has_ended(state: OpenState) -> None:

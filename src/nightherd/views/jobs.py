@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +14,7 @@ from nightherd.errors import AmbiguousIdError, JobNotFoundError
 from nightherd.model.ids import JOB_ID, JobId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.lost import ObservedJob, lost_since, make_lost, with_observation
+from nightherd.model.text import utc_text
 from nightherd.model.units import to_usd
 from nightherd.next_step import Action, NextStep
 
@@ -114,11 +115,6 @@ def list_page(reader: JobList, query: JobQuery) -> Page:
 def timestamp(at: datetime | None) -> str | None:
     """An instant as every document writes it: RFC 3339, UTC, microseconds."""
     return None if at is None else utc_text(at)
-
-
-def utc_text(at: datetime) -> str:
-    """An instant as every document writes it."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def job_row(job: ObservedJob) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from nightherd.wiring.stores import (
     load_persistence,
     open_feed,
-    open_job_list,
     open_journals,
     open_reader,
     open_threads,
@@ -21,10 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nightherd.mirror.fleet_state import FleetState, ScheduleState
-    from nightherd.mirror.memory import LostImage
     from nightherd.model.agents.agent import Fleet
     from nightherd.model.ids import JobId
-    from nightherd.model.journal.event import Event
     from nightherd.model.units import MicroUsd
     from nightherd.model.usage import Usage
     from nightherd.ports import FinishedJournals, Mirror, Transcripts
@@ -84,54 +81,19 @@ def empty_schedule_state() -> ScheduleState:
 
 def open_mirror(state_dir: Path, fleet: Fleet | None = None, at: datetime | None = None) -> Mirror:
     """The readable files of `state_dir`; a fleet's agents are in them, and `at` when it was started."""
+    from nightherd.host.process import is_at_work
     from nightherd.mirror.follower import MirrorFollower
 
     return MirrorFollower(
         state_dir,
         open_feed(state_dir),
+        open_reader(state_dir),
         open_journals(state_dir),
         clock=system_clock(),
         agents=fleet.standing if fleet is not None else None,
-        conversation=partial(_conversation, state_dir),
-        find_lost=partial(_find_lost, state_dir),
+        is_at_work=is_at_work,
         started_at=at,
     )
-
-
-def _find_lost(state_dir: Path, job_ids: Sequence[str]) -> Mapping[str, LostImage]:
-    """Those of the jobs that run by their rows and have no live worker."""
-    from nightherd.host.process import is_at_work
-    from nightherd.mirror.memory import LostImage
-    from nightherd.views.jobs import observe_jobs, utc_text
-
-    reader = open_job_list(state_dir)
-    try:
-        known = [reader.find_job(cast("JobId", job_id)) for job_id in job_ids]
-        jobs = [job for job in known if job is not None]
-        seen = observe_jobs(reader, jobs, is_at_work, system_clock().now())
-    finally:
-        reader.close()
-    return {
-        job.id: LostImage(since=utc_text(job.lost.since), next=job.lost.next)
-        for job in seen
-        if job.lost is not None
-    }
-
-
-def _conversation(state_dir: Path, session_id: str) -> Sequence[Event]:
-    """Everything said in a session; nothing when there is none by that id."""
-    from nightherd.model.ids import SessionId
-    from nightherd.views import conversation
-
-    journals, reader = open_journals(state_dir), open_reader(state_dir)
-    try:
-        session = reader.find_session(SessionId(session_id))
-        if session is None:
-            return ()
-        parts = conversation.segments_of(reader, journals, session)
-        return list(conversation.events_of(journals, parts, load_blobs=False))
-    finally:
-        reader.close()
 
 
 def write_output_log(state_dir: Path, job_id: JobId) -> Path:
@@ -184,7 +146,7 @@ def refresh_mirror(state_dir: Path, *, is_new: bool) -> None:
 def is_mirror_behind(state_dir: Path) -> bool:
     """Return whether files are kept that show less than the ledger has, and no live process is there to write them."""
     from nightherd.mirror.behind import is_followed, mirrored_change
-    from nightherd.state.ledger_end import last_recorded
+    from nightherd.state.layout import last_recorded
 
     change = mirrored_change(state_dir)
     if change is None or change >= last_recorded(state_dir / "ledger"):

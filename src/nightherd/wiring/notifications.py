@@ -41,7 +41,7 @@ def make_notifier(
     """The notifier of the process whose worker has `context`; `spell` writes commands for people."""
     from nightherd.engine.notifications.context import NotifyContext
     from nightherd.engine.notifications.notifier import Notifier
-    from nightherd.state.ledger_end import last_recorded
+    from nightherd.state.layout import last_recorded
 
     return Notifier(
         fleet,

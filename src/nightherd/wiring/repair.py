@@ -128,11 +128,11 @@ def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> li
     """Everything a doctor looks at in `state_dir`, in the order of repair."""
     from nightherd.engine.doctor.doctor import record_checks
     from nightherd.files.paths import directory_identity
-    from nightherd.journal.blob_check import BlobCheck
+    from nightherd.journal.bodies import BlobCheck
     from nightherd.mirror.checkup import is_kept, mirror_checks
     from nightherd.mirror.thread_checkup import thread_checks
     from nightherd.runtimes.protection import kill_marked
-    from nightherd.state.ledger_end import last_recorded
+    from nightherd.state.layout import last_recorded
     from nightherd.state.repair import state_checks
 
     clock, now = record.clock, record.clock.now()
@@ -153,7 +153,7 @@ def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> li
     )
     recorded = last_recorded(state_dir / "ledger")
     mirror, each_file = mirror_checks(
-        state_dir, now, open_mirror(state_dir), open_feed(state_dir), recorded
+        state_dir, now, open_mirror(state_dir), open_feed(state_dir), record.reader, recorded
     )
     suspended, threads = thread_checks(
         state_dir,

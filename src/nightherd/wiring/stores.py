@@ -94,7 +94,7 @@ def open_job_list(state_dir: Path) -> JobList:
 def _catch_up(state_dir: Path, waits: bool) -> None:
     """Bring database and ledger to agree; the operator log says what was put back."""
     from nightherd.model.log import LogLevel, LogLine
-    from nightherd.state.catch_up import catch_up
+    from nightherd.state.store import catch_up
 
     clock = system_clock()
     notices = catch_up(state_dir, clock, waits=waits)

@@ -170,7 +170,7 @@ def test_demo_says_when_a_check_is_missing(
     result = cli("demo")
 
     assert result.code == 1
-    assert "the checks are not as they should be" in result.err
+    assert "the checks are wrong" in result.err
 
 
 def test_interrupted_demo_leaves_nothing_behind(nowhere: Path, temporary: Path) -> None:

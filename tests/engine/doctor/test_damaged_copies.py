@@ -9,7 +9,7 @@ import pytest
 
 from engine.doctor.ward import Ward, lines
 from nightherd import get_job
-from nightherd.files.append import is_intact
+from nightherd.files.regular import is_intact
 
 BIG = "x" * 200_000
 

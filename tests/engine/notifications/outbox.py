@@ -31,7 +31,7 @@ from nightherd.model.notifications.notification import Notification, Notificatio
 from nightherd.model.notifications.target import DEFAULT_EVENTS, NotifyEvent, NotifyTarget
 from nightherd.ports import Probe, Sender, no_probe
 from nightherd.state.directory import init_state_directory
-from nightherd.state.ledger_end import last_recorded
+from nightherd.state.layout import last_recorded
 from nightherd.state.outbox import LedgerFeed
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore

@@ -116,7 +116,10 @@ def test_what_is_no_request_or_says_more_than_is_known_is_not_taken(data: bytes)
     "request_",
     [
         Submit(agent="coder", options=JobOptions(required_caps=("Bash",))),
+        Submit(agent="coder", options=JobOptions(resume_keys=("k",))),
         Submit(agent="coder", trigger_type=TriggerType.SPAWNED),
+        Submit(agent="coder", parent_job_id=JOB),
+        Submit(agent="coder", asked_about=JOB),
     ],
 )
 def test_a_sender_cannot_set_what_only_jobs_give_their_children(request_: Submit) -> None:

@@ -74,7 +74,7 @@ REFRESH_S = 2.0
         "resume": Entry("nightherd.cli.jobs.actions:resume", "Resume a job."),
         "fork": Entry("nightherd.cli.jobs.actions:fork", "Fork a job at an earlier message."),
         "retry": Entry("nightherd.cli.jobs.actions:retry", "Submit a job's work again."),
-        "tail": Entry("nightherd.cli.jobs.tail:tail", "Show a job's events."),
+        "tail": Entry("nightherd.cli.jobs.show:tail", "Show a job's events."),
     },
     default="list",
     epilog="Example: nightherd jobs --watch",

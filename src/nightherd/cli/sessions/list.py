@@ -69,7 +69,7 @@ from nightherd.wiring.stores import open_journals, open_reader, system_clock
             "nightherd.cli.sessions.files:import_session", "Import a session from a file."
         ),
         "takeover": Entry(
-            "nightherd.cli.sessions.takeover:takeover", "Continue a session in `claude`."
+            "nightherd.cli.sessions.files:takeover", "Continue a session in `claude`."
         ),
     },
     default="list",

@@ -141,7 +141,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_terminal(self) -> bool:
         """Whether nothing can happen to this job any more."""
-        return self.status in JOB_LIFECYCLE.terminal
+        return JOB_LIFECYCLE.is_terminal(self.status)
 
     @property
     def tokens(self) -> int:

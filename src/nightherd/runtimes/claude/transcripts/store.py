@@ -17,7 +17,7 @@ from claude_agent_sdk import (
     fold_session_summary,
 )
 
-from nightherd.files.append import append_jsonl
+from nightherd.files.atomic import append_jsonl
 from nightherd.files.paths import safe_child
 from nightherd.runtimes.claude.transcripts.keeping import make_private
 
