@@ -11,6 +11,7 @@ from crash import (
     test_limit_kills,
     test_mirror_kills,
     test_native_kills,
+    test_notify_kills,
     test_whole_path,
 )
 from journal import test_journal_crashes
@@ -31,6 +32,7 @@ KILLS = {
     ),
     "state, stopped with the lock and killed by the next": len(test_state_kills.POINTS),
     "mirror, before and after every system call": test_mirror_kills.KILLS,
+    "notifier, at every named point and those of the store": test_notify_kills.KILLS,
     "whole path, at every named point": test_whole_path.BATCHES * test_whole_path.KILLS,
     "whole path, at system calls": test_whole_path.CALLS,
     "native jobs, at every named point": test_native_kills.BATCHES * test_native_kills.KILLS,

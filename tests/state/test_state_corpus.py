@@ -16,6 +16,7 @@ from nightherd.model.change import Applied
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.inbox.item import InboxQuery, ItemId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus, TriggerType
+from nightherd.model.notifications.notification import NotificationId, NotificationQuery
 from nightherd.model.sessions.session import SessionKey, SessionMode, SessionQuery
 from nightherd.state.agreement import differences
 from nightherd.state.directory import init_state_directory
@@ -110,6 +111,7 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
     reader = SqliteReader(written)
     job, worker, session = JobId("job-1"), WorkerId("worker-1"), SessionId("sess-1")
     item = ItemId("ask-000000000000")
+    notification = NotificationId("ntf-000000000000")
     questions: dict[str, tuple[Any, ...]] = {
         "find_session": (session,),
         "list_executions": (job,),
@@ -149,6 +151,13 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "list_answers": (item,),
         "items_to_expire": (NOW, 5),
         "count_pending_items": (),
+        "find_notification": (notification,),
+        "find_notification_texts": (notification,),
+        "list_notifications": (NotificationQuery(),),
+        "list_notify_targets": (),
+        "due_notify_targets": (NOW,),
+        "count_open_notifications": (NOW,),
+        "notified_change": (),
         "find_job": (job,),
         "find_texts": (job,),
         "list_jobs": (JobQuery(limit=5),),

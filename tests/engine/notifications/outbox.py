@@ -80,10 +80,10 @@ class Outbox:
     """One process with a notifier, which does a round when it is told to."""
 
     def __init__(
-        self, root: Path, fleet: Fleet, sender: Sender, clock: FakeClock, probe: Probe
+        self, root: Path, fleet: Fleet, sender: Sender, clock: FakeClock, probe: Probe, by: str
     ) -> None:
         self.root, self.fleet, self.clock = root, fleet, clock
-        self.store, self.reader = SqliteStore(root, clock), SqliteReader(root)
+        self.store, self.reader = SqliteStore(root, clock, probe), SqliteReader(root)
         self.context = NotifyContext(
             state=self.store,
             reader=self.reader,
@@ -93,7 +93,7 @@ class Outbox:
             clock=clock,
             sender=sender,
             spell=command_for,
-            by="worker-1",
+            by=by,
             environment={"MAIL_URL": "json://mail.example/another-secret"},
             probe=probe,
         )
@@ -133,11 +133,12 @@ async def outbox(
     *,
     clock: FakeClock | None = None,
     probe: Probe = no_probe,
+    by: str = "worker-1",
 ) -> AsyncIterator[Outbox]:
     """Open one on the state directory in `folder`."""
     root = init_state_directory(folder / ".nightherd").root
     clock = clock or FakeClock(BEGINNING + timedelta(hours=1))
-    opened = Outbox(root, fleet, sender or RecordingSender(), clock, probe)
+    opened = Outbox(root, fleet, sender or RecordingSender(), clock, probe, by)
     try:
         yield opened
     finally:

@@ -13,6 +13,7 @@ from nightherd.model.agents.mcp import McpServer, McpTransport
 from nightherd.model.hooks import Hook, HookPoint, ShellCommand
 from nightherd.model.limits.limits import DayLimits, Limits
 from nightherd.model.limits.spending import ModelPrice
+from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.permissions.grants import FleetGrants, grants_of, may_write
 from nightherd.model.permissions.restrain import restrained
 from nightherd.model.permissions.widening import narrowed, widenings
@@ -138,6 +139,10 @@ WIDER_FLEETS: dict[str, dict[str, Any]] = {
     "webhook": {"webhooks": Webhooks(endpoints={"in": Endpoint(name="in", agent="a")})},
     "webhooks longer": {"webhooks": Webhooks(replay_window=timedelta(days=1))},
     "webhook port": {"webhooks": Webhooks(enabled=True)},
+    "notify target": {"notify": (NotifyTarget(id="phone", url="json://evil.example/secret"),)},
+    "agent's notify target": {
+        "agents": {"a": replace(AGENT, notify=(NotifyTarget(id="a/own", url_env="KEY"),))}
+    },
     "price": {"prices": {"local:x": ModelPrice()}},
     "reload": {"reload": "auto"},
 }

@@ -189,7 +189,8 @@ def secret_parts(url: str) -> Iterator[str]:
         pieces += parts.path.split("/")
         pieces += [pair.partition("=")[2] for pair in parts.query.split("&")]
         if scheme not in ("ntfy", "ntfys", "json", "jsons", "form", "forms", "xml", "xmls"):
-            pieces.append(parts.netloc.rpartition("@")[2])  # a key stands where others have a host
+            place = parts.netloc.rpartition("@")[2]  # a key may stand where others have a host
+            pieces += [place, *place.split(":")]
     for piece in pieces:
         for text in {piece, unquote(piece)}:
             if len(text) >= SHORTEST_SECRET:
