@@ -89,6 +89,12 @@ class Reviews:
         """Whether a call waits for a person: the runtime is about to end the run."""
         return isinstance(self.stop, Suspension)
 
+    def waiting_calls(self) -> frozenset[str]:
+        """Return the calls on record that a person is asked about and that have not begun."""
+        lines = self._known()
+        begun = {line.tool_use_id for line in lines if line.status == ItemStatus.APPROVED}
+        return frozenset(line.tool_use_id for line in lines) - begun
+
     def closing(self) -> Sequence[Change]:
         """Return what belongs into the transaction that suspends the job: the items that it waits for."""
         at = self._context.clock.now()

@@ -147,7 +147,9 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
         await anyio.sleep(delay)
         resumed = Resumed(reason="retry", after_seq=self.recorder.last_seq)
         self.recorder.record(describe(resumed))
-        close_open_calls(self.recorder, interrupted_call("the run failed"))
+        # Calls that a person is asked about have not begun.
+        waiting = self.watch.waiting_calls()
+        close_open_calls(self.recorder, interrupted_call("the run failed"), besides=waiting)
 
     async def _attempt(self, request: RuntimeRequest) -> Stop | None:
         """One run; why it was stopped from outside, or None when it came to its own end."""

@@ -85,6 +85,9 @@ class Watch(Protocol):
     async def review(self, call: ProposedCall) -> Verdict:
         """Asked by the runtime about a call that a person has to allow (`RuntimeRequest.review`)."""
 
+    def waiting_calls(self) -> frozenset[str]:
+        """Return the calls that a person is asked about and that have not begun."""
+
     async def closing(self, end: Stop) -> Sequence[Change]:
         """Asked once, after the run and before the journal's last line.
 
@@ -132,6 +135,9 @@ class QuietWatch:
             return await self._reviews.review(call)
         finally:
             self.stopped = self.stopped or self._reviews.stop
+
+    def waiting_calls(self) -> frozenset[str]:
+        return self._reviews.waiting_calls()
 
     def spend_left(self) -> int | None:
         return None
@@ -280,6 +286,9 @@ class CloseWatch:
             return await self._reviews.review(call)
         finally:
             self.stopped = self.stopped or self._reviews.stop
+
+    def waiting_calls(self) -> frozenset[str]:
+        return self._reviews.waiting_calls()
 
     async def may_spend(self, microusd: int | None, tokens: int) -> Shortfall | None:
         if self._refused is not None and self.stopped is self._refused:

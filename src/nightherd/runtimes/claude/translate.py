@@ -251,7 +251,7 @@ class Translator:
     def _is_known(self, event: Event) -> bool:
         if self._answered is None or not isinstance(event, ToolResultEvent):
             return False
-        return event.tool_use_id == self._answered
+        return event.tool_use_id == self._answered and not event.success
 
     def _tool_result(self, block: Any, parent: str | None) -> ToolResultEvent | None:
         if not isinstance(block, Mapping) or block.get("type") != "tool_result":
