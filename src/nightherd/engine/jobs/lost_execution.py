@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from nightherd.engine.doctor.record import RepairContext, apply_changes
 from nightherd.model.ids import WorkerId
+from nightherd.model.inbox.decisions import ABOUT_CALLS
+from nightherd.model.inbox.review import APPROVAL, QUESTION
 from nightherd.model.jobs.changes import (
     CorrectJob,
     LoseExecution,
@@ -38,18 +40,19 @@ def change_after_loss(
     outcome = known.outcome
     # Killed before its first line: what the journal ends with is the execution before.
     is_unsaid = known.epoch < job.epoch
-    if outcome is None and known.suspended is not None and not is_unsaid:
+    suspended = None if is_unsaid or _asks(job, known, record) else known.suspended
+    if outcome is None and suspended is not None:
         at = known.last_at or record.clock.now()
         return SuspendExecution(
             job_id=job.id,
             epoch=job.epoch,
             at=at,
-            suspension=known.suspended,
+            suspension=suspended,
             last_seq=known.last_seq,
             total=known.tally.totals,
             own=known.own,
             answer=known.tally.answer,
-            login_limit=limit_of(known.suspended, job.id, at),
+            login_limit=limit_of(suspended, job.id, at),
         )
     if outcome is not None:
         return SettleExecution(
@@ -77,6 +80,14 @@ def change_after_loss(
         auto_resume=auto_resume,
         last_seen=_last_seen(job, None if is_unsaid else known.last_at, record),
     )
+
+
+def _asks(job: Job, known: Recollection, record: RepairContext) -> bool:
+    """Whether the execution was lost before the people it waits for were asked: the next one asks them."""
+    if known.suspended is None or known.suspended.code not in (APPROVAL, QUESTION):
+        return False
+    items = record.reader.items_of_job(job.id)
+    return not any(item.is_pending and item.kind in ABOUT_CALLS for item in items)
 
 
 def _last_seen(job: Job, last_event_at: datetime | None, record: RepairContext) -> datetime | None:
