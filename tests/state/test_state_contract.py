@@ -11,6 +11,7 @@ import pytest
 from nightherd.testing import (
     delivery_contract,
     fleet_contract,
+    inbox_contract,
     jobs_contract,
     notification_contract,
     order_contract,
@@ -18,6 +19,7 @@ from nightherd.testing import (
 )
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
+from nightherd.testing.inbox_contract import INBOX_CHECKS
 from nightherd.testing.jobs_contract import JOBS_CHECKS
 from nightherd.testing.notification_contract import NOTIFICATION_CHECKS
 from nightherd.testing.order_contract import ORDER_CHECKS
@@ -33,6 +35,7 @@ from state.stores import STATES, StateFactory
         *JOBS_CHECKS,
         *DELIVERY_CHECKS,
         *ORDER_CHECKS,
+        *INBOX_CHECKS,
         *NOTIFICATION_CHECKS,
     ],
     ids=lambda check: check.__name__,
@@ -54,6 +57,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (jobs_contract, JOBS_CHECKS),
         (delivery_contract, DELIVERY_CHECKS),
         (order_contract, ORDER_CHECKS),
+        (inbox_contract, INBOX_CHECKS),
         (notification_contract, NOTIFICATION_CHECKS),
     ],
 )

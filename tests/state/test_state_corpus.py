@@ -158,6 +158,7 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "due_notify_targets": (NOW,),
         "count_open_notifications": (NOW,),
         "notified_change": (),
+        "oldest_pending_item": (),
         "find_job": (job,),
         "find_texts": (job,),
         "list_jobs": (JobQuery(limit=5),),

@@ -10,9 +10,11 @@ import pytest
 
 from nightherd.errors import StateFileError
 from nightherd.model.ids import WorkerId
+from nightherd.model.inbox.item import ItemKind, item_id
 from nightherd.model.jobs.changes import StartExecution
 from nightherd.model.jobs.lost import BY_A_LIVE_WORKER
 from nightherd.state.reader import SqliteReader
+from nightherd.testing.inbox_contract import ask
 from web.web_world import served
 
 
@@ -32,6 +34,20 @@ def test_status_says_what_the_fleet_is_doing(tmp_path: Path) -> None:
             assert (agents["hello"]["status"], agents["hello"]["last_job"]) == ("idle", done)
             assert agents["hello"]["next_schedule"] == "nightly" or data["daemon"] is None
             assert agents["slow"]["waiting"] == 1
+
+    anyio.run(main)
+
+
+def test_status_counts_what_waits_for_a_person(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            await world.site.context.state.apply([ask("a", "b"), ask("c", kind=ItemKind.FAILURE)])
+
+            inbox = (await world.get("/v1/status")).data["inbox"]
+
+            assert (inbox["waiting"], inbox["oldest"]) == (3, item_id("a"))
+            assert (inbox["kinds"]["reload"], inbox["kinds"]["failure"]) == (2, 1)
+            assert inbox["oldest_age_seconds"] > 0
 
     anyio.run(main)
 

@@ -31,9 +31,9 @@ from nightherd.model.journal.system import Denied, HookRan, Warned
 from nightherd.model.sessions.session import Session, SessionQuery
 from nightherd.ports import Journals, StateReader
 from nightherd.views.conversation import find_session_id
-from nightherd.views.job_document import troubles_of
 from nightherd.views.jobs import find_job_id, get_job, observe_job, observe_jobs
 from nightherd.views.sessions import get_session
+from nightherd.views.troubles import troubles_of
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import open_worker, rescuer

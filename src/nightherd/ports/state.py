@@ -187,6 +187,9 @@ class InboxReader(Protocol):
     def count_pending_items(self) -> Mapping[ItemKind, int]:
         """How many items wait, by kind; kinds of which none waits are left out."""
 
+    def oldest_pending_item(self) -> InboxItem | None:
+        """The item that has waited longest, or None when nothing waits."""
+
 
 class NotificationReader(Protocol):
     """Questions about what people are told."""

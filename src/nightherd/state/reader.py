@@ -237,6 +237,11 @@ class SqliteReader(SqliteJobReader):
         found = rows.values("count_pending_items") if rows else ()
         return {ItemKind(str(kind)): int(str(count)) for kind, count in found}
 
+    def oldest_pending_item(self) -> InboxItem | None:
+        rows = self._rows()
+        found = rows.list(InboxItem, "oldest_pending_item", ()) if rows else ()
+        return found[0] if found else None
+
     def find_notification(self, notification_id: NotificationId) -> Notification | None:
         rows = self._rows()
         return rows.get(Notification, notification_id) if rows else None

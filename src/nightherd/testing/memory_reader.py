@@ -276,6 +276,9 @@ class MemoryReader:
     def count_pending_items(self) -> Mapping[ItemKind, int]:
         return Counter(one.kind for one in self._rows.items() if one.is_pending)
 
+    def oldest_pending_item(self) -> InboxItem | None:
+        return next((one for one in self._rows.items() if one.is_pending), None)
+
     def find_notification(self, notification_id: NotificationId) -> Notification | None:
         return self._rows.get(Notification, notification_id)
 

@@ -13,6 +13,7 @@ from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.limits.spending import day_of
 from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
 from nightherd.model.units import MicroUsd, to_usd
+from nightherd.views.inbox import InboxCounts, count_inbox, inbox_counts_row
 from nightherd.views.jobs import every_job, observe_jobs, timestamp
 from nightherd.views.limits import current_limits, limits_of_agents, login_limit_row
 from nightherd.views.schedules import Held, held_schedules
@@ -83,6 +84,10 @@ class FleetView(msgspec.Struct, frozen=True, kw_only=True):
     spent_today: MicroUsd
     """By all jobs since midnight, UTC."""
     spent_ever: MicroUsd
+    inbox: InboxCounts
+    """What waits for a person."""
+    at: datetime
+    """When this was so."""
 
 
 def show_fleet(
@@ -138,6 +143,8 @@ def show_fleet(
         stopped=limits_of_agents(reader, declared.values(), now),
         spent_today=MicroUsd(reader.spent(day_of(now), None, None).spend),
         spent_ever=MicroUsd(reader.spent(None, None, None).spend),
+        inbox=count_inbox(reader),
+        at=now,
     )
 
 
@@ -227,6 +234,7 @@ def fleet_document(view: FleetView) -> dict[str, Any]:
             "today_usd": to_usd(view.spent_today),
             "ever_usd": to_usd(view.spent_ever),
         },
+        "inbox": inbox_counts_row(view.inbox, view.at),
         "held_schedules": [
             {"schedule": name, "jobs": [job.id for job in jobs]} for name, jobs in view.held.items()
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,9 +21,11 @@ from nightherd.model.inbox.item import (
 )
 from nightherd.model.units import format_usd
 from nightherd.next_step import Action, NextStep
-from nightherd.views.jobs import timestamp
+from nightherd.views.jobs import seconds_of, timestamp
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from nightherd.model.jobs.job import Job
     from nightherd.ports import StateReader
 
@@ -46,6 +48,38 @@ class ShownItem(msgspec.Struct, frozen=True, kw_only=True):
     texts: InboxTexts
     answers: Sequence[InboxAnswer] = ()
     job: Job | None = None
+
+
+class InboxCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How much waits in the inbox."""
+
+    kinds: Mapping[ItemKind, int]
+    """How many items of each kind; kinds of which none waits are left out."""
+    oldest: InboxItem | None = None
+    """The item that has waited longest."""
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait."""
+        return sum(self.kinds.values())
+
+
+def count_inbox(reader: StateReader) -> InboxCounts:
+    """Return how many items wait, by kind, and the oldest of them."""
+    kinds = reader.count_pending_items()
+    return InboxCounts(kinds=kinds, oldest=reader.oldest_pending_item() if kinds else None)
+
+
+def inbox_counts_row(counts: InboxCounts, now: datetime) -> dict[str, Any]:
+    """What waits in the inbox, as `status` has it."""
+    oldest = counts.oldest
+    return {
+        "waiting": counts.waiting,
+        "kinds": {kind.value: counts.kinds.get(kind, 0) for kind in ItemKind},
+        "oldest": None if oldest is None else oldest.id,
+        "oldest_at": None if oldest is None else timestamp(oldest.created_at),
+        "oldest_age_seconds": None if oldest is None else seconds_of(now - oldest.created_at),
+    }
 
 
 def list_inbox(reader: StateReader, query: InboxQuery) -> InboxPage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,9 +14,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.failure import details_of
 from nightherd.model.jobs.job import Execution, Job, JobStatus, JobTexts
 from nightherd.model.jobs.lost import ObservedJob
-from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent, payload_of
-from nightherd.model.journal.live_text import is_about_answer, is_cut_off
-from nightherd.model.journal.system import Denied, HookRan, Payload, SystemSubtype
+from nightherd.model.journal.system import HookRan
 from nightherd.model.limits.login import LoginLimit, text_of
 from nightherd.model.sessions.session import Session
 from nightherd.model.units import MicroUsd, to_usd
@@ -34,51 +32,13 @@ from nightherd.views.jobs import (
     timestamp,
     usage_of,
 )
-
-TROUBLES = (SystemSubtype.DENIED, SystemSubtype.HOOK)
-"""The events that troubles are read from."""
-
-
-class Troubles(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong in a job beside its outcome, in order."""
-
-    denials: tuple[Denied, ...] = ()
-    """The calls that were not allowed."""
-    failed_hooks: tuple[HookRan, ...] = ()
-    cut_off: str | None = None
-    """What had come of the last answer, when it was cut off."""
-    journal_error: str | None = None
-    """Why the journal cannot be read; then neither is known."""
-
-
-NO_TROUBLES = Troubles()
-
-
-def troubles_of(job: Job, journals: Journals) -> Troubles:
-    """Return the denied calls and failed hooks of the job. Reads its whole journal, once."""
-    try:
-        return troubles_in(journals.read(job.id, load_blobs=False))
-    except JournalError as error:
-        return Troubles(journal_error=error.message)
-
-
-def troubles_in(events: Iterable[Event]) -> Troubles:
-    """Return the denied calls, the failed hooks and the cut-off answer among `events`."""
-    payloads: list[Payload] = []
-    cut_off: str | None = None
-    for event in events:
-        if isinstance(event, SystemEvent):
-            if event.subtype in TROUBLES:
-                payloads.append(payload_of(event))
-        elif isinstance(event, AssistantEvent) and is_about_answer(event):
-            cut_off = event.content if is_cut_off(event) else None
-    return Troubles(
-        cut_off=cut_off,
-        denials=tuple(payload for payload in payloads if isinstance(payload, Denied)),
-        failed_hooks=tuple(
-            one for one in payloads if isinstance(one, HookRan) and one.success is False
-        ),
-    )
+from nightherd.views.troubles import (
+    NO_TROUBLES,
+    Troubles,
+    troubles_document,
+    troubles_in,
+    troubles_of,
+)
 
 
 def result_document(
@@ -109,16 +69,6 @@ def result_document(
         "error": error_of(job),
         "error_details": details_document(job, spell),
         **troubles_document(troubles),
-    }
-
-
-def troubles_document(troubles: Troubles) -> dict[str, Any]:
-    """Return what went wrong beside the outcome, each as the event says it; or why that is not known."""
-    return {
-        "cut_off": troubles.cut_off,
-        "denials": [msgspec.to_builtins(denial) for denial in troubles.denials],
-        "failed_hooks": [msgspec.to_builtins(hook) for hook in troubles.failed_hooks],
-        "journal_error": troubles.journal_error,
     }
 
 

@@ -22,12 +22,14 @@ from engine.notifications.outbox import (
 )
 from nightherd.engine.notifications.notifier import Notifier
 from nightherd.model.hooks import ChatMessage, Hook, HookPoint
+from nightherd.model.ids import ExecutionId
 from nightherd.model.inbox.changes import AnswerItem
 from nightherd.model.inbox.item import Verdict, call_key, item_id
 from nightherd.model.jobs.changes import SuspendExecution
 from nightherd.model.jobs.job import ExitReason, SuspendReason
 from nightherd.model.jobs.outcome import Outcome
-from nightherd.model.journal.system import Suspension
+from nightherd.model.journal.event import ToolUseEvent, describe
+from nightherd.model.journal.system import Reviewed, Suspension
 from nightherd.model.notifications.notification import NotificationStatus
 from nightherd.model.notifications.routing import with_bots
 from nightherd.model.notifications.target import NotifyEvent
@@ -68,6 +70,24 @@ def test_what_happened_before_the_first_start_is_not_told(tmp_path: Path) -> Non
     sent = played(tmp_path, play)
 
     assert sent.titles == ["grazer failed: the model is gone"]
+
+
+def test_the_message_of_a_jobs_end_names_what_it_was_kept_from(tmp_path: Path) -> None:
+    async def play(box: Outbox) -> None:
+        await box.round()
+        await box.apply(submit(1), start(1))
+        journal = box.context.journals.open(job_id(1), epoch=1, execution=ExecutionId("exec-1"))
+        journal.append(ToolUseEvent(tool_name="Bash", tool_use_id="t1", input={"command": "push"}))
+        rejected = Reviewed(tool_use_id="t1", item="ask-1", status="rejected")
+        journal.append(describe(rejected, "rejected by ada: not tonight"))
+        journal.close()
+        await box.apply(settle(1))
+        await box.round()
+
+    (message,) = (one.message for one in played(tmp_path, play).outgoing)
+
+    assert message.title.startswith("grazer completed")
+    assert "Bash: rejected by ada: not tonight" in message.text
 
 
 def test_each_event_is_told_once_however_often_it_is_read(tmp_path: Path) -> None:

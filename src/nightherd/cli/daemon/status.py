@@ -22,6 +22,7 @@ from nightherd.daemon.retention import last_run
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, StateFileError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.checkpoints.retention import RetentionRun, run_text
+from nightherd.model.inbox.item import ItemKind
 from nightherd.model.jobs.lost import lost_text
 from nightherd.model.limits.login import text_of
 from nightherd.model.notifications.decisions import failing_text
@@ -85,6 +86,7 @@ def status(invocation: Invocation) -> None:
     if view.spent_ever:
         today, ever = format_usd(view.spent_today), format_usd(view.spent_ever)
         screen.show(f"spent: {today} today (UTC), {ever} in all")
+    _show_inbox(screen, view, now)
     for limit in view.rate_limits:
         stopped = sum(one.id == limit.id for one in view.stopped.values())
         agents = counted(stopped, "agent")
@@ -104,6 +106,16 @@ def status(invocation: Invocation) -> None:
     if view.suspended:
         screen.flush()
         screen.say("see them: nightherd jobs list --status suspended")
+
+
+def _show_inbox(screen: Screen, view: FleetView, now: datetime) -> None:
+    """Say how much waits for a person, and for how long."""
+    oldest = view.inbox.oldest
+    if oldest is not None:
+        counts = view.inbox.kinds
+        kinds = ", ".join(counted(counts[kind], kind.value) for kind in ItemKind if kind in counts)
+        age = length(now - oldest.created_at)
+        screen.show(f"inbox: {kinds}; the oldest has waited {age}; answer: nightherd inbox")
 
 
 def _show_failed_hooks(screen: Screen, failed: Sequence[FailedHook]) -> None:

@@ -35,7 +35,7 @@ from nightherd.model.notifications.routing import targets_for, with_bots
 from nightherd.model.notifications.target import NotifyTarget
 from nightherd.ports import LedgerEntry
 from nightherd.views.inbox import what_happens
-from nightherd.views.job_document import troubles_of
+from nightherd.views.troubles import troubles_of
 
 BATCH = 1_000
 SAVE_EVERY = 500
