@@ -79,6 +79,20 @@ def status(invocation: Invocation) -> None:
             screen.show(neutralise(f"  {problem_line(problem)}"))
     _show_pending_changes(screen, pending)
     _show_retention(screen, retained)
+    _show_counts(screen, view, now)
+    _show_holds(screen, view)
+    _show_failed_hooks(screen, failed)
+    for target in unsent:
+        screen.show(screen.out.bad(neutralise(failing_text(target, now))))
+    if view.agents:
+        screen.show(agent_table(view.agents, screen, now, is_known=not problems))
+    if view.suspended:
+        screen.flush()
+        screen.say("see them: nightherd jobs list --status suspended")
+
+
+def _show_counts(screen: Screen, view: FleetView, now: datetime) -> None:
+    """Say how many jobs there are, what they cost, and what waits for a person."""
     counts = f"{view.waiting} waiting, {view.running} running, {view.suspended} suspended"
     if view.lost:
         counts += f", {view.lost} without a worker"
@@ -87,6 +101,10 @@ def status(invocation: Invocation) -> None:
         today, ever = format_usd(view.spent_today), format_usd(view.spent_ever)
         screen.show(f"spent: {today} today (UTC), {ever} in all")
     _show_inbox(screen, view, now)
+
+
+def _show_holds(screen: Screen, view: FleetView) -> None:
+    """Say which rate limits and suspended jobs keep others from starting."""
     for limit in view.rate_limits:
         stopped = sum(one.id == limit.id for one in view.stopped.values())
         agents = counted(stopped, "agent")
@@ -98,14 +116,6 @@ def status(invocation: Invocation) -> None:
         screen.show(neutralise(f"{name} is blocked: {blocking}"))
     if len(view.held) > MOST_HELD:
         screen.show(f"{len(view.held) - MOST_HELD} more are blocked: nightherd schedule list")
-    _show_failed_hooks(screen, failed)
-    for target in unsent:
-        screen.show(screen.out.bad(neutralise(failing_text(target, now))))
-    if view.agents:
-        screen.show(agent_table(view.agents, screen, now, is_known=not problems))
-    if view.suspended:
-        screen.flush()
-        screen.say("see them: nightherd jobs list --status suspended")
 
 
 def _show_inbox(screen: Screen, view: FleetView, now: datetime) -> None:
