@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from nightherd.model.children import SpawnResult
-from nightherd.model.inbox.review import Refuse
+from nightherd.model.inbox.review import Proceed, Refuse
 from nightherd.model.secrets import secrets_of_agents
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
@@ -44,6 +44,8 @@ async def no_children(call: SpawnCall) -> SpawnResult:
 
 async def nobody_to_ask(call: ProposedCall) -> Verdict:
     """Refuse every call that needs a person."""
+    if call.is_allowed:
+        return Proceed()
     return Refuse(reason="it needs a person's approval, and nobody can be asked from here")
 
 

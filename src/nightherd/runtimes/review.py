@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
-from pathlib import Path
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from anyio import to_thread
@@ -34,8 +35,8 @@ SHORT = 2_000
 """Characters of a command that is read at once."""
 LARGEST_DIFF = 1024 * 1024
 """Bytes of a file of which a diff is shown."""
-LONGEST_DIFF = 64 * 1024
-"""Characters of a diff that is shown; its hash is of all of it."""
+COMPARED = 4_000_000
+"""Pairs of lines that are compared for the smallest diff."""
 
 
 async def decision_on(permissions: Permissions, tool: str, input: Mapping[str, Any]) -> Decision:
@@ -60,15 +61,40 @@ async def review_call(
         case Denied(reason):
             return Refuse(reason=reason)
         case NeedsApproval(terms=terms):
-            directory = request.agent.working_directory
-            preview = await to_thread.run_sync(preview_of, tool, input, directory)
-            return await request.review(
+            preview = await _preview(request, tool, input)
+            verdict = await request.review(
                 ProposedCall(
                     tool_use_id=tool_use_id, tool=tool, input=input, preview=preview, terms=terms
                 )
             )
+            return await _checked(verdict, permissions, tool)
+        case _ if tool_use_id in request.repeat:
+            # A person may have been asked about it before the rules were changed.
+            preview = await _preview(request, tool, input)
+            return await request.review(
+                ProposedCall(
+                    tool_use_id=tool_use_id,
+                    tool=tool,
+                    input=input,
+                    preview=preview,
+                    is_allowed=True,
+                )
+            )
         case _:
             return Proceed()
+
+
+async def _checked(verdict: Verdict, permissions: Permissions, tool: str) -> Verdict:
+    """What denies a call beats a person's approval, also where the person changed its arguments."""
+    if isinstance(verdict, Proceed) and verdict.input is not None:
+        decision = await decision_on(permissions, tool, verdict.input)
+        if isinstance(decision, Denied):
+            return Refuse(reason=f"with the arguments that a person changed: {decision.reason}")
+    return verdict
+
+
+async def _preview(request: RuntimeRequest, tool: str, input: Mapping[str, Any]) -> str | None:
+    return await to_thread.run_sync(preview_of, tool, input, request.agent.working_directory)
 
 
 async def _ask(request: RuntimeRequest, input: Mapping[str, Any], tool_use_id: str) -> Verdict:
@@ -90,34 +116,70 @@ def question_of(input: Mapping[str, Any]) -> Question | None:
 
 
 def preview_of(tool: str, input: Mapping[str, Any], directory: str) -> str | None:
-    """Return the diff that a call would make to a file; None for a call that changes none, or none that can be shown."""
+    """Return the diff that a call would make to a file; None for a call that changes none, or none that can be shown.
+
+    It names the real file, links followed: inside `directory` by its place there, which survives a move.
+    """
     if tool not in {"Write", "Edit", "MultiEdit"}:
         return None
-    path = Path(directory, str(input.get("file_path", "")))
-    before = _text_of(path)
-    if before is None:
-        return None
-    after = _after(tool, input, before)
-    if after is None:
-        return None
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True),
-        after.splitlines(keepends=True),
-        fromfile=str(path),
-        tofile=str(path),
-    )
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)[:LONGEST_DIFF]
-
-
-def _text_of(path: Path) -> str | None:
     try:
-        if path.stat().st_size > LARGEST_DIFF:
-            return None
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
+        path = os.path.realpath(os.path.join(directory, str(input.get("file_path", ""))))  # noqa: PTH118 - follows any links
+        before = _text_of(path)
     except (OSError, ValueError):
         return None
+    after = None if before is None else _after(tool, input, before)
+    if before is None or after is None:
+        return None
+    name = _shown_name(path, directory)
+    lines = unified(before.splitlines(keepends=True), after.splitlines(keepends=True), name)
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def _shown_name(path: str, directory: str) -> str:
+    """The file's name on one line, whatever is in it."""
+    base = os.path.realpath(directory)
+    inside = path.startswith(f"{base}{os.sep}")
+    name = path[len(base) + 1 :] if inside else path
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape", "backslashreplace").decode()
+        for one in name
+    )
+
+
+def unified(before: Sequence[str], after: Sequence[str], name: str) -> Iterator[str]:
+    """Yield a unified diff. Where comparing would take too long, all that lies between the first and the last change is one."""
+    start = _common(before, after)
+    most = min(len(before), len(after)) - start
+    end = min(most, _common(before[::-1], after[::-1]))
+    changed = (len(before) - start - end) * (len(after) - start - end)
+    if changed <= COMPARED:
+        yield from difflib.unified_diff(before, after, fromfile=name, tofile=name)
+        return
+    gone, new = before[start : len(before) - end], after[start : len(after) - end]
+    yield f"--- {name}\n"
+    yield f"+++ {name}\n"
+    yield f"@@ -{start + 1},{len(gone)} +{start + 1},{len(new)} @@\n"
+    yield from (f"-{line}" for line in gone)
+    yield from (f"+{line}" for line in new)
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines are the same from the beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _text_of(path: str) -> str | None:
+    """The file's text; None for what is too large or no text, and for what is no file: a pipe would never end."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return None
+        content = opened.read(LARGEST_DIFF + 1)
+    return None if len(content) > LARGEST_DIFF else content.decode()
 
 
 def _after(tool: str, input: Mapping[str, Any], before: str) -> str | None:
@@ -128,13 +190,23 @@ def _after(tool: str, input: Mapping[str, Any], before: str) -> str | None:
     edits = input.get("edits") if tool == "MultiEdit" else [input]
     text = before
     for edit in edits if isinstance(edits, list) else ():
-        if not isinstance(edit, Mapping):
+        changed = _edited(edit, text) if isinstance(edit, Mapping) else None
+        if changed is None:
             return None
-        old, new = edit.get("old_string"), edit.get("new_string")
-        if not isinstance(old, str) or not isinstance(new, str) or (old and old not in text):
-            return None
-        text = text.replace(old, new) if edit.get("replace_all") else text.replace(old, new, 1)
+        text = changed
     return text
+
+
+def _edited(edit: Mapping[str, Any], text: str) -> str | None:
+    old, new = edit.get("old_string"), edit.get("new_string")
+    if not isinstance(old, str) or not isinstance(new, str):
+        return None
+    if not old:
+        return None if text else new  # with nothing to replace, Claude makes a file
+    count = text.count(old)
+    if count == 0 or (count > 1 and not edit.get("replace_all")):
+        return None
+    return text.replace(old, new)
 
 
 def changed_by_person(outcome: ToolOutcome, input: Mapping[str, Any]) -> ToolOutcome:

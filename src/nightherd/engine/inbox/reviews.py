@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.inbox.asked import asked_about
+from nightherd.engine.jobs.oversight import is_cancel_requested
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.limits.guard import Stop
 from nightherd.model.change import Change
+from nightherd.model.children import TOOL as SPAWN
 from nightherd.model.inbox.changes import AskPerson, WithdrawItem
+from nightherd.model.inbox.decisions import ABOUT_CALLS
 from nightherd.model.inbox.item import (
-    TITLE_LIMIT,
     Asked,
     InboxItem,
-    InboxTexts,
+    ItemId,
     ItemKind,
     ItemStatus,
     call_hash,
@@ -35,19 +38,16 @@ from nightherd.model.inbox.review import (
     Replied,
     Verdict,
     Wait,
-    title_of,
 )
 from nightherd.model.jobs.job import ExitReason, Job, SuspendReason
-from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.jobs.outcome import CANCELLED, Outcome
 from nightherd.model.jobs.repeat import interrupted_call
 from nightherd.model.journal.event import SystemEvent, describe, payload_of
 from nightherd.model.journal.system import Reviewed, Suspension
-from nightherd.model.text import shorten
 
 RELEASED_BEFORE = interrupted_call("the execution that was about to run it ended")
 YES = (ItemStatus.APPROVED, ItemStatus.ANSWERED)
-SHOWN_INPUT = 64 * 1024
-"""Characters of a value of a call's input that an item shows; its hash is of all of it."""
+NO = (ItemStatus.REJECTED, ItemStatus.EXPIRED)
 
 
 class Reviews:
@@ -61,26 +61,32 @@ class Reviews:
         self._withdrawn: list[InboxItem] = []
         self._lines: list[Reviewed] | None = None
         self.stop: Stop | None = None
-        """Why the run ends: the job waits for a person, or does not obey one."""
+        """Why the run ends: the job waits for a person, does not obey one, or is cancelled."""
 
     async def review(self, call: ProposedCall) -> Verdict:
         """Return what a person said about the call; `Wait` when nobody has yet."""
+        if is_cancel_requested(self._job, self._context):
+            # The call is on record since an earlier execution: nothing else looks before it runs.
+            self.stop = self.stop or CANCELLED
+            return Wait()
         hash = call_hash(call.tool, call.input, call.preview)
         if self._was_released(call):
-            return Refuse(reason=RELEASED_BEFORE)
-        item = self._item_about(call, hash) or self._unused_item(hash)
+            return self._released_before(call)
+        if call.is_allowed:
+            return await self._allowed(call, hash)
+        item = self._item_about(call, hash) or self._unused_item(call, hash)
         if item is None:
-            repeated = self._rejected_before(call, hash)
-            if repeated is not None:
-                return repeated
-            return self._ask(call, hash)
+            return self._rejected_before(call, hash) or self._ask(call, hash)
         match item.status:
             case ItemStatus.PENDING:
                 return self._wait(call, item)
             case ItemStatus.APPROVED if self._is_used(item):
                 return Refuse(reason=RELEASED_BEFORE)
+            case ItemStatus.APPROVED if not self._is_on_record(item):
+                # The journal that said whether the call has run is lost: an old answer is not enough.
+                return self._ask(call, hash)
             case ItemStatus.APPROVED | ItemStatus.ANSWERED:
-                return self._decided(call, item)
+                return await self._decided(call, item)
             case _:
                 return self._rejected(call, item)
 
@@ -97,28 +103,37 @@ class Reviews:
 
     def closing(self) -> Sequence[Change]:
         """Return what belongs into the transaction that suspends the job: the items that it waits for."""
-        at = self._context.clock.now()
-        gone = [WithdrawItem(item_id=item.id, at=at) for item in self._withdrawn]
+        at, job = self._context.clock.now(), self._job
+        gone = [
+            WithdrawItem(item_id=item.id, at=at, job_id=job.id, epoch=job.epoch)
+            for item in self._withdrawn
+        ]
         if not self._asked:
             return gone
-        ask = AskPerson(asked=tuple(self._asked), job_id=self._job.id, epoch=self._job.epoch)
-        return [*gone, ask]
+        return [*gone, AskPerson(asked=tuple(self._asked), job_id=job.id, epoch=job.epoch)]
 
     def _item_about(self, call: ProposedCall, hash: str) -> InboxItem | None:
-        """The newest item about exactly this call; one about another version of it does not count any more."""
-        for attempt in range(1, 1_000):
-            item = self._context.reader.find_item(
-                item_id(call_key(self._job.id, call.tool_use_id, attempt))
-            )
-            if item is None:
-                return None
-            if item.hash == hash:
-                return item
-            if item.is_pending:
-                self._withdrawn.append(item)
+        """The newest item about the call if it is about exactly this one; an older version does not count any more."""
+        newest, _ = self._attempts(call)
+        if newest is None:
+            return None
+        if newest.hash == hash and newest.status in (ItemStatus.PENDING, *YES, *NO):
+            return newest
+        if newest.is_pending:
+            self._withdrawn.append(newest)
         return None
 
-    def _unused_item(self, hash: str) -> InboxItem | None:
+    def _attempts(self, call: ProposedCall) -> tuple[InboxItem | None, str]:
+        """The newest item about the call, and the key of the next."""
+        newest, attempt = None, 1
+        while True:
+            key = call_key(self._job.id, call.tool_use_id, attempt)
+            item = self._context.reader.find_item(item_id(key))
+            if item is None:
+                return newest, key
+            newest, attempt = item, attempt + 1
+
+    def _unused_item(self, call: ProposedCall, hash: str) -> InboxItem | None:
         """An item about the same call under another id that still waits, or was approved and never used.
 
         A runtime whose conversation was cut off before it had kept the call makes it again under a new id.
@@ -126,58 +141,37 @@ class Reviews:
         if self._job.epoch == 1:
             return None
         used = {line.item for line in self._known() if line.status in YES}
-        for item in self._context.reader.items_of_job(self._job.id):
+        items = self._context.reader.items_of_job(self._job.id)
+        newest = {item.tool_use_id: item for item in items if item.kind in ABOUT_CALLS}
+        for item in newest.values():
             is_open = item.is_pending or item.status in YES
-            if item.hash == hash and is_open and item.id not in used:
+            is_other = item.tool_use_id != call.tool_use_id
+            if is_other and item.hash == hash and is_open and item.id not in used:
                 return item
         return None
 
-    def _next_key(self, call: ProposedCall) -> str:
-        """The key of the first item about the call that is not there yet."""
-        attempt = 1
-        while True:
-            key = call_key(self._job.id, call.tool_use_id, attempt)
-            if self._context.reader.find_item(item_id(key)) is None:
-                return key
-            attempt += 1
+    async def _allowed(self, call: ProposedCall, hash: str) -> Verdict:
+        """Decide about a call that a person was asked about and that the rules allow by now.
+
+        A rejection still counts, and the call is on record before it runs, like every other that waited.
+        """
+        newest, _ = self._attempts(call)
+        if newest is None or not self._is_on_record(newest):
+            return Proceed()
+        if newest.status in NO:
+            return self._rejected(call, newest)
+        if newest.status in YES and newest.hash == hash:
+            return await self._decided(call, newest)
+        self._record(call, newest, ItemStatus.APPROVED, "allowed by the rules of the agent")
+        await self._recorder.sync(self._context.sync)
+        return Proceed()
 
     def _ask(self, call: ProposedCall, hash: str) -> Verdict:
-        at, key, terms = self._context.clock.now(), self._next_key(call), call.terms
-        question = call.question
-        item = InboxItem(
-            id=item_id(key),
-            kind=ItemKind.APPROVAL if question is None else ItemKind.QUESTION,
-            status=ItemStatus.PENDING,
-            created_at=at,
-            subject=self._job.id,
-            title=shorten(str(self._context.secrets.mask(title_of(call))), TITLE_LIMIT),
-            dedupe_key=key,
-            hash=hash,
-            epoch=self._job.epoch,
-            job_id=self._job.id,
-            agent=self._job.agent,
-            schedule=self._job.schedule,
-            tool=call.tool,
-            tool_use_id=call.tool_use_id,
-            quorum=terms.quorum,
-            expires_at=None if terms.expires is None else at + terms.expires,
-            on_expiry=terms.on_expiry,
-        )
-        body: dict[str, object] = {"tool": call.tool, "input": _bounded(call.input)}
-        if call.preview is not None:
-            body["preview"] = call.preview
-        if question is not None:
-            body |= {"question": question.text, "options": list(question.options)}
-        texts = InboxTexts(
-            item_id=item.id,
-            body=self._context.secrets.mask(body),
-            terms={
-                "approvers": list(terms.approvers),
-                "remind_s": [one.total_seconds() for one in terms.remind],
-            },
-        )
-        self._asked.append(Asked(item=item, texts=texts))
-        return self._wait(call, item)
+        _, key = self._attempts(call)
+        at, secrets = self._context.clock.now(), self._context.secrets
+        asked = asked_about(call, job=self._job, key=key, hash=hash, at=at, secrets=secrets)
+        self._asked.append(asked)
+        return self._wait(call, asked.item)
 
     def _wait(self, call: ProposedCall, item: InboxItem) -> Verdict:
         is_question = item.kind is ItemKind.QUESTION
@@ -191,7 +185,7 @@ class Reviews:
         )
         return Wait()
 
-    def _decided(self, call: ProposedCall, item: InboxItem) -> Verdict:
+    async def _decided(self, call: ProposedCall, item: InboxItem) -> Verdict:
         texts = self._context.reader.find_item_texts(item.id)
         changed = texts.input if texts is not None else None
         by = f"{item.decided_by} ({item.decided_via})"
@@ -205,7 +199,17 @@ class Reviews:
             f"approved by {by}",
             input=dict(changed) if changed is not None else None,
         )
+        # A power cut must not let it run twice either.
+        await self._recorder.sync(self._context.sync)
         return Proceed(input=changed)
+
+    def _released_before(self, call: ProposedCall) -> Verdict:
+        """A call that may have run is not run again; but a call that makes a child has one child, however often made."""
+        if call.tool != SPAWN:
+            return Refuse(reason=RELEASED_BEFORE)
+        items = [line.item for line in self._known() if line.tool_use_id == call.tool_use_id]
+        texts = self._context.reader.find_item_texts(ItemId(items[-1]))
+        return Proceed(input=texts.input if texts is not None else None)
 
     def _rejected(self, call: ProposedCall, item: InboxItem) -> Refuse:
         texts = self._context.reader.find_item_texts(item.id)
@@ -219,14 +223,11 @@ class Reviews:
 
     def _rejected_before(self, call: ProposedCall, hash: str) -> Refuse | None:
         """A call that a person rejected is not asked about again in the same job; the job ends when that goes on."""
-        same = [
-            item
-            for item in self._context.reader.items_of_job(self._job.id)
-            if item.hash == hash and item.status in (ItemStatus.REJECTED, ItemStatus.EXPIRED)
-        ]
+        items = self._context.reader.items_of_job(self._job.id)
+        same = [item for item in items if item.hash == hash and item.status in NO]
         if not same:
             return None
-        times = sum(line.hash == hash and line.status != "pending" for line in self._known())
+        times = sum(line.hash == hash and line.status in NO for line in self._known())
         if times > MOST_REPEATS:
             message = f"the agent made a rejected call {times} times: {same[0].title}"
             self.stop = Outcome(
@@ -245,6 +246,10 @@ class Reviews:
         return any(
             line.item == item.id and line.status == ItemStatus.APPROVED for line in self._known()
         )
+
+    def _is_on_record(self, item: InboxItem) -> bool:
+        """Whether the journal says that this was asked: it does before the item is there."""
+        return any(line.item == item.id for line in self._known())
 
     def _known(self) -> list[Reviewed]:
         """What the journal says about reviews of this job; read once, and only where something is reviewed."""
@@ -279,14 +284,3 @@ class Reviews:
         )
         self._recorder.record(describe(line, text))
         known.append(line)
-
-
-def _bounded(input: object) -> object:
-    """The input with long texts cut off: a person reads no more, and a row is no file."""
-    if isinstance(input, str):
-        return shorten(input, SHOWN_INPUT)
-    if isinstance(input, dict):
-        return {name: _bounded(value) for name, value in input.items()}
-    if isinstance(input, list | tuple):
-        return [_bounded(value) for value in input]
-    return input

@@ -128,7 +128,7 @@ class QuietWatch:
         try:
             return await self._children.spawn(call)
         finally:
-            self.stopped = self._children.stop
+            self.stopped = self.stopped or self._children.stop
 
     async def review(self, call: ProposedCall) -> Verdict:
         try:

@@ -48,7 +48,9 @@ class ExpireItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WithdrawItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What the item asks about has changed: nobody is asked any more."""
+    """What the item asks about has changed: nobody is asked any more. An item of a job needs the execution that owns it."""
 
     item_id: ItemId
     at: datetime
+    job_id: JobId | None = None
+    epoch: int = 0

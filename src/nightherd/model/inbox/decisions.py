@@ -107,6 +107,11 @@ def _refused(change: AnswerItem, item: InboxItem, texts: InboxTexts) -> Refused 
     if texts.approvers and change.by not in texts.approvers:
         names = ", ".join(texts.approvers)
         return Refused(why=Why.NOT_ALLOWED, message=f"only {names} may answer {item.id}")
+    if change.input is not None and item.quorum > 1:
+        message = (
+            f"{item.id} needs {item.quorum} people: they approve the same arguments, or one rejects"
+        )
+        return Refused(why=Why.STATUS, message=message)
     if change.seen_hash is not None and change.seen_hash != item.hash:
         message = f"what {item.id} asks about has changed since it was shown; look at it again"
         return Refused(why=Why.STALE, message=message)
@@ -134,8 +139,8 @@ def _continued(item: InboxItem, at: datetime, rows: Rows) -> Applied | Refused:
     if item.kind not in ABOUT_CALLS or item.job_id is None:
         return Applied(rows=())
     job = rows.get(Job, item.job_id)
-    if job is None or job.status is not JobStatus.SUSPENDED:
-        return Applied(rows=(), job=job)
+    if job is None or job.suspend_reason is not SuspendReason.APPROVAL:
+        return Applied(rows=(), job=job)  # it waits for something else besides
     if any(one.id != item.id and one.kind in ABOUT_CALLS for one in rows.pending_items(job.id)):
         return Applied(rows=(), job=job)
     return resume(ResumeJob(job_id=job.id, at=at), rows)
@@ -172,6 +177,10 @@ def withdraw(change: WithdrawItem, rows: Rows) -> Answer:
     item = rows.get(InboxItem, change.item_id)
     if item is None:
         return Refused(why=Why.MISSING, message=f"there is no inbox item {change.item_id}")
+    if change.job_id is not None:
+        found = owned(change.job_id, change.epoch, rows)
+        if isinstance(found, Refused):
+            return found
     if not item.is_pending:
         return Refused(why=Why.DECIDED, message=decided_text(item))
     return Applied(rows=(_over(item, ItemStatus.SUPERSEDED, change.at),))
@@ -257,10 +266,16 @@ def _opened(job: Job, at: datetime, rows: Rows) -> Iterator[Row]:
     if job.schedule is not None and asked.item.kind is ItemKind.FAILURE:
         # One of a kind is enough: the newest says what is wrong.
         for item in rows.pending_failures(job.agent, job.schedule):
-            if item.job_id != job.id:
+            if item.job_id != job.id and not _is_suspended(item, rows):
                 yield _over(item, ItemStatus.SUPERSEDED, at)
     yield asked.item
     yield asked.texts
+
+
+def _is_suspended(item: InboxItem, rows: Rows) -> bool:
+    """Whether the job of the item can continue: only its own item says how."""
+    job = rows.get(Job, item.job_id) if item.job_id is not None else None
+    return job is not None and job.status is JobStatus.SUSPENDED
 
 
 def _asked_of(job: Job, at: datetime) -> Asked | None:

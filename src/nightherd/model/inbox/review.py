@@ -62,6 +62,8 @@ class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
     question: Question | None = None
     """Set for a call that asks a person instead of doing something."""
     terms: ApprovalTerms = ApprovalTerms()
+    is_allowed: bool = False
+    """Whether the rules allow it by now: nobody new is asked, but what people were asked before still counts."""
 
 
 class Proceed(msgspec.Struct, frozen=True, kw_only=True):
