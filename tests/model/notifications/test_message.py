@@ -14,7 +14,7 @@ from nightherd.errors import InvalidValueError
 from nightherd.model.ids import JobId
 from nightherd.model.inbox.item import InboxItem, ItemKind, ItemStatus, item_id
 from nightherd.model.jobs.job import Job, JobStatus, TriggerType
-from nightherd.model.notifications.digest import DigestFacts, digest_fields, last_due
+from nightherd.model.notifications.digest import DigestFacts, digest_fields, digest_texts, last_due
 from nightherd.model.notifications.events import Happening
 from nightherd.model.notifications.message import (
     TEXT_LIMIT,
@@ -142,13 +142,17 @@ def test_a_digest_says_what_ran_what_it_cost_what_failed_and_what_waits() -> Non
     done = replace(JOB, status=JobStatus.COMPLETED, error=None)
     facts = DigestFacts(since=NOW, until=NOW, ended=[JOB, done], waiting=[item], waiting_count=30)
 
-    fields = digest_fields(facts, command_for)
+    kept = digest_fields(facts, command_for)
+    fields = digest_texts(kept, lambda item: f"https://fleet.example/{item}?a=1&b=2")
 
     assert fields["title"] == "Digest: 2 jobs ended, 1 failed, 30 waiting, $0.50"
     assert "grazer: 1 completed, 1 failed, $0.50" in fields["text"]
     assert f"grazer {JOB.id}: boom" in fields["text"]
     assert f"nightherd inbox approve {item.id}" in fields["text"]
     assert "and 29 more" in fields["text"]
+    assert f"https://fleet.example/{item.id}?a=1&b=2" in fields["text"]
+    assert f'<a href="https://fleet.example/{item.id}?a=1&amp;b=2">' in fields["html"]
+    assert "fleet.example" not in str(kept)
     assert "<script>" not in fields["html"]
     assert "&lt;script&gt;" in fields["html"]
 

@@ -17,6 +17,7 @@ class Loopback:
         self.hangs = False
         self.bodies: list[bytes] = []
         self.requests: list[tuple[str, dict[str, str]]] = []
+        self.asked = threading.Event()
         self.released = threading.Event()
         self.port = 0
 
@@ -34,6 +35,7 @@ def loopback() -> Iterator[Loopback]:
         def do_POST(self) -> None:
             served.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}))
             served.bodies.append(self.rfile.read(int(self.headers.get("content-length", 0))))
+            served.asked.set()
             if served.hangs:
                 served.released.wait(60)
                 return

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
+from time import monotonic, sleep
 
 import anyio
 import pytest
 
+from nightherd.cli.next_steps import command_for
 from nightherd.host.system import SystemClock
-from nightherd.model.notifications.message import Message
+from nightherd.model.notifications.message import Message, render_message
 from nightherd.ports import Outgoing, SendResult
 from nightherd.runtimes.notify.sender import ChildSender
 from runtimes.notify.loopback import Loopback, loopback
+from runtimes.notify.mail_server import mail_server
 
 HERE = ("127.0.0.1", "localhost")
 HELLO = Message(title="Hello", text="What happened.")
@@ -160,3 +166,84 @@ def test_a_discord_bot_mentions_nobody(server: Loopback) -> None:
     assert headers["authorization"] == "Bot t0ken/x"
     body = json.loads(server.bodies[0])
     assert body == {"content": "**Hello**\nWhat happened.", "allowed_mentions": {"parse": []}}
+
+
+def test_a_letter_has_only_our_headers_whatever_an_agent_wrote() -> None:
+    error = "x\r\nBcc: everybody@example.com\nX-Evil: 1\n.\nMAIL FROM:<evil@example.com>"
+    fields = {"title": f"grazer failed: {error}", "what": error}
+    message = render_message(fields, target="mail", spell=command_for)
+
+    with mail_server() as mail:
+        url = f"mailto://127.0.0.1:{mail.port}?to=ada@example.com&from=bot@example.com"
+        assert sent(url, message) == SendResult()
+        letter = mail.read()
+
+    assert [one.partition(":")[2] for one in mail.recipients] == ["<ada@example.com>"]
+    assert letter["Bcc"] is None
+    assert letter["X-Evil"] is None
+    assert letter["Subject"].startswith("grazer failed: x Bcc: everybody@example.com X-Evil: 1")
+
+
+def test_html_is_sent_as_html_beside_plain_text() -> None:
+    page = "<h3>Ran</h3><ul><li>&lt;script&gt;</li></ul>"
+
+    with mail_server() as mail:
+        url = f"mailto://127.0.0.1:{mail.port}?to=ada@example.com&from=bot@example.com"
+        assert sent(url, Message(title="Digest", text="Ran", html=page)) == SendResult()
+        letter = mail.read()
+
+    body = letter.get_body(("html",))
+    assert body is not None
+    assert "&lt;script&gt;" in body.get_content()
+    assert "<script>" not in body.get_content()
+
+
+def test_a_child_whose_parent_is_killed_ends_by_itself(server: Loopback, tmp_path: Path) -> None:
+    server.hangs = True
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT.format(url=server.url()))
+    parent = subprocess.Popen([sys.executable, str(script)])
+    assert server.asked.wait(60)
+    (child,) = children_of(parent.pid)
+
+    parent.kill()
+    parent.wait()
+
+    deadline = monotonic() + 60
+    while is_alive(child):
+        assert monotonic() < deadline, "it outlived its timeout"
+        sleep(0.05)
+
+
+PARENT = """\
+import os
+from datetime import timedelta
+
+import anyio
+
+from nightherd.host.system import SystemClock
+from nightherd.cli.next_steps import command_for
+from nightherd.model.notifications.message import Message, render_message
+from nightherd.ports import Outgoing
+from nightherd.runtimes.notify.sender import ChildSender
+
+outgoing = Outgoing(
+    url={url!r},
+    message=Message(title="x", text="y"),
+    timeout=timedelta(seconds=2),
+    allow_hosts=("127.0.0.1",),
+)
+anyio.run(ChildSender(SystemClock(), os.environ).send, outgoing)
+"""
+
+
+def children_of(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(one) for one in text.split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

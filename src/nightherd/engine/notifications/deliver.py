@@ -15,6 +15,7 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import Refused
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.notifications.changes import ClaimNotification, SettleNotification
+from nightherd.model.notifications.digest import digest_texts
 from nightherd.model.notifications.message import Message, render_message
 from nightherd.model.notifications.notification import Notification, NotificationStatus
 from nightherd.model.notifications.routing import targets_for
@@ -95,6 +96,8 @@ def _message(target: NotifyTarget, one: Notification, context: NotifyContext) ->
     texts = context.reader.find_notification_texts(one.id)
     fields = dict(texts.fields) if texts is not None else {"title": one.subject}
     is_digest = one.event is NotifyEvent.DIGEST
+    if is_digest:
+        fields = digest_texts(fields, lambda item: context.link(item, target.id))
     return render_message(
         fields,
         target=target.id,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from html import escape
 from typing import Any
 
 import msgspec
 
-from nightherd.model.inbox.item import InboxItem, ItemKind
+from nightherd.model.inbox.item import InboxItem, ItemId, ItemKind
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.notifications.message import STEPS, at_text, one_line
 from nightherd.model.notifications.target import Digest, NotifyEvent
@@ -69,50 +69,88 @@ def agent_lines(ended: Sequence[Job]) -> list[AgentLine]:
 
 
 def digest_fields(facts: DigestFacts, spell: SpellStep) -> dict[str, Any]:
-    """Return the fields of a digest: `text`, and `html` with everything in it escaped."""
+    """Return what a digest says, part by part; `digest_texts` writes it."""
     failed = [job for job in facts.ended if job.status is JobStatus.FAILED]
     cost = MicroUsd(sum(job.cost_microusd for job in facts.ended))
     title = (
         f"Digest: {counted(len(facts.ended), 'job')} ended, {len(failed)} failed,"
         f" {facts.waiting_count} waiting, {format_usd(cost)}"
     )
-    parts = list(_parts(facts, failed, spell))
     return {
         "event": NotifyEvent.DIGEST.value,
         "title": title,
         "cost": format_usd(cost),
-        "text": "\n\n".join("\n".join((head, *lines)) for head, lines in parts),
-        "html": "".join(
-            f"<h3>{escape(head)}</h3><ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
-            for head, lines in parts
-        ),
+        "parts": [{"head": head, "lines": lines} for head, lines in _parts(facts, failed, spell)],
     }
+
+
+def digest_texts(fields: Mapping[str, Any], link: Callable[[ItemId], str | None]) -> dict[str, Any]:
+    """Return the fields with the digest as `text`, and as `html` with everything in it escaped.
+
+    `link` gives the answer link of an item, which is secret and therefore not in the fields.
+    """
+    texts, pages = [], []
+    for part in fields.get("parts", ()):
+        lines = [_linked(line, link) for line in part["lines"]]
+        texts.append("\n".join((part["head"], *(_plain(line) for line in lines))))
+        items = "".join(f"<li>{_marked_up(line)}</li>" for line in lines)
+        pages.append(f"<h3>{escape(part['head'])}</h3><ul>{items}</ul>")
+    return {**fields, "text": "\n\n".join(texts), "html": "".join(pages)}
+
+
+def _linked(
+    line: Mapping[str, Any], link: Callable[[ItemId], str | None]
+) -> tuple[str, str | None]:
+    item = line.get("item")
+    return str(line["text"]), link(ItemId(item)) if isinstance(item, str) else None
+
+
+def _plain(line: tuple[str, str | None]) -> str:
+    text, link = line
+    return text if link is None else f"{text}: {link}"
+
+
+def _marked_up(line: tuple[str, str | None]) -> str:
+    text, link = line
+    return escape(text) if link is None else f'{escape(text)}: <a href="{escape(link)}">answer</a>'
+
+
+Line = dict[str, str]
 
 
 def _parts(
     facts: DigestFacts, failed: Sequence[Job], spell: SpellStep
-) -> Iterator[tuple[str, list[str]]]:
+) -> Iterator[tuple[str, list[Line]]]:
     ran = [
-        f"{line.agent}: {line.completed} completed, {line.failed} failed, {format_usd(line.cost)}"
+        {
+            "text": f"{line.agent}: {line.completed} completed, {line.failed} failed,"
+            f" {format_usd(line.cost)}"
+        }
         for line in agent_lines(facts.ended)
     ]
     span = f"{at_text(facts.since)} to {at_text(facts.until)}"
-    yield f"Ran from {span}", ran or ["no job ended"]
+    yield f"Ran from {span}", ran or [{"text": "no job ended"}]
     if failed:
-        lines = [f"{job.agent} {job.id}: {one_line(job.error or 'failed')}" for job in failed]
+        lines = [
+            {"text": f"{job.agent} {job.id}: {one_line(job.error or 'failed')}"} for job in failed
+        ]
         yield "Failed", _few(lines, len(lines))
     if facts.waiting:
-        lines = [_waiting(item, spell) for item in facts.waiting]
-        yield "Waiting for you", _few(lines, facts.waiting_count)
+        yield (
+            "Waiting for you",
+            _few([_waiting(item, spell) for item in facts.waiting], facts.waiting_count),
+        )
 
 
-def _waiting(item: InboxItem, spell: SpellStep) -> str:
+def _waiting(item: InboxItem, spell: SpellStep) -> Line:
     who = item.agent or "the fleet"
     step = NextStep(STEPS[item.kind][0], job=item.job_id, item=item.id)
     kind = "failed job" if item.kind is ItemKind.FAILURE else item.kind.value
-    return f"{who}, {kind} since {at_text(item.created_at)}: {one_line(item.title)} ({spell(step)})"
+    since = at_text(item.created_at)
+    text = f"{who}, {kind} since {since}: {one_line(item.title)} ({spell(step)})"
+    return {"text": text, "item": item.id}
 
 
-def _few(lines: list[str], count: int) -> list[str]:
+def _few(lines: list[Line], count: int) -> list[Line]:
     shown = lines[:MOST]
-    return shown if count <= len(shown) else [*shown, f"and {count - len(shown)} more"]
+    return shown if count <= len(shown) else [*shown, {"text": f"and {count - len(shown)} more"}]

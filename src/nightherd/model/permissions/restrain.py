@@ -64,7 +64,7 @@ def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None)
         fitting = (one for one in (agent, old) if one is not None and _can_be_cut(one, known, home))
         kept = next(fitting, None)
         if kept is not None:
-            agents[name] = _told_where_accepted(_agent(kept, known, old, home), accepted)
+            agents[name] = _told_where_accepted(_agent(kept, known, old, home), old, accepted)
     is_auto = fleet.reload == AUTO and accepted.reload == AUTO
     return replace(
         fleet,
@@ -77,22 +77,32 @@ def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None)
         prices=_prices(fleet, accepted, before),
         web=_web(fleet, accepted, before),
         webhooks=_webhooks(fleet.webhooks, accepted),
-        notify=_targets(fleet.notify, accepted),
+        notify=_targets(fleet.notify, () if before is None else before.notify, accepted),
         reload=fleet.reload if is_auto or fleet.reload != AUTO else accepted.reload,
     )
 
 
-def _targets(targets: Iterable[NotifyTarget], accepted: FleetGrants) -> tuple[NotifyTarget, ...]:
-    """The notify targets whose address was accepted."""
-    return tuple(one for one in targets if accepted.notify.get(one.id) == target_fingerprint(one))
-
-
-def _told_where_accepted(agent: Agent, accepted: FleetGrants) -> Agent:
-    schedules = {
-        name: replace(one, notify=_targets(one.notify, accepted))
-        for name, one in agent.schedules.items()
+def _targets(
+    targets: Iterable[NotifyTarget], before: Iterable[NotifyTarget], accepted: FleetGrants
+) -> tuple[NotifyTarget, ...]:
+    """The notify targets whose address was accepted; one that was changed stays as it was."""
+    wanted = {one.id: one for one in targets}
+    kept = {
+        one.id: one
+        for one in (*before, *wanted.values())
+        if one.id in wanted and accepted.notify.get(one.id) == target_fingerprint(one)
     }
-    return replace(agent, notify=_targets(agent.notify, accepted), schedules=schedules)
+    return tuple(kept.values())
+
+
+def _told_where_accepted(agent: Agent, old: Agent | None, accepted: FleetGrants) -> Agent:
+    schedules = {}
+    for name, one in agent.schedules.items():
+        then = old.schedules.get(name) if old is not None else None
+        known = () if then is None else then.notify
+        schedules[name] = replace(one, notify=_targets(one.notify, known, accepted))
+    known = () if old is None else old.notify
+    return replace(agent, notify=_targets(agent.notify, known, accepted), schedules=schedules)
 
 
 def _can_be_cut(agent: Agent, known: AgentGrants, home: str) -> bool:
