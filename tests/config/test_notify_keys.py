@@ -12,7 +12,7 @@ from nightherd.model.notifications.routing import targets_for, targets_of
 from nightherd.model.notifications.target import DEFAULT_EVENTS, Digest, NotifyEvent
 from nightherd.model.secrets import secrets_of
 
-URL = "ntfys://ntfy.example/a-secret-topic"
+URL = "ntfys://ntfy.example/topic-4f8a91c2"
 AGENTS = "agents: [{name: a, runtime: scripted, script: [{say: x}]}]\n"
 FLEET = """\
 notify:
@@ -54,8 +54,8 @@ def test_addresses_are_known_as_secrets(folder: Folder) -> None:
 
     secrets = secrets_of(folder.load(**environ).fleet, environ)
 
-    masked = secrets.mask(f"{URL} a-secret-topic pass-word-1 ntfy.example")
-    assert "a-secret-topic" not in masked
+    masked = secrets.mask(f"{URL} topic-4f8a91c2 pass-word-1 ntfy.example")
+    assert "topic-4f8a91c2" not in masked
     assert "pass-word-1" not in masked
     assert "ntfy.example" in masked
 

@@ -175,7 +175,12 @@ class WorkerService:
                     known_since=made_at(post.state_dir),
                 )
                 self._notifier = make_notifier(
-                    post.state_dir, self._fleet, context, post.environ, post.spell
+                    post.state_dir,
+                    self._fleet,
+                    context,
+                    post.environ,
+                    post.spell,
+                    is_whole=post.files.is_whole,
                 )
                 async with anyio.create_task_group() as tasks:
                     task_status.started(await tasks.start(self._keep_open))

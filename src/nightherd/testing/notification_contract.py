@@ -163,6 +163,14 @@ async def check_removed_target_drops_what_is_queued_and_begins_anew(state: OpenS
     assert since == {PHONE: 30, MAIL: 10}
 
 
+async def check_targets_of_other_agents_stay_when_only_some_are_declared(state: OpenState) -> None:
+    await must_apply(state, declare(PHONE, MAIL), queue(message("a")))
+
+    await must_apply(state, replace(declare(MAIL, change=20), is_whole=False))
+
+    assert await claimed(state, claim()) == "a"
+
+
 async def check_notifications_of_a_target_are_claimed_in_order(state: OpenState) -> None:
     later = NOW + timedelta(hours=1)
     await must_apply(

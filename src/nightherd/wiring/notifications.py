@@ -37,6 +37,8 @@ def make_notifier(
     context: WorkerContext,
     environ: Mapping[str, str],
     spell: SpellStep,
+    *,
+    is_whole: bool = True,
 ) -> Notifier:
     """The notifier of the process whose worker has `context`; `spell` writes commands for people."""
     from nightherd.engine.notifications.context import NotifyContext
@@ -58,5 +60,6 @@ def make_notifier(
             environment=context.environment,
             secrets=context.secrets,
             log=context.log,
+            is_whole=is_whole,
         ),
     )

@@ -49,9 +49,10 @@ def test_an_address_with_a_line_break_is_refused() -> None:
             ["pass word9"],
             ["mail.example"],
         ),
-        ("ntfys://ntfy.example/my-secret-topic", ["my-secret-topic"], ["ntfy.example"]),
+        ("ntfys://ntfy.example/topic-4f8a91c2", ["topic-4f8a91c2"], ["ntfy.example"]),
+        ("json://10.1.2.3:8080/notifications", [], ["notifications", "10.1.2.3:8080", "10.1.2.3"]),
         ("json://hook.example/path?token=abcdefgh12", ["abcdefgh12"], ["hook.example"]),
-        ("tgram://123456789:AAbbCCddEE/987654321", ["123456789:AAbbCCddEE", "AAbbCCddEE"], []),
+        ("tgram://123456789:AAbb11ddEE/987654321", ["123456789:AAbb11ddEE", "AAbb11ddEE"], []),
     ],
 )
 def test_keys_in_an_address_are_secret_and_hosts_are_not(

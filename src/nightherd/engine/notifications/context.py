@@ -48,5 +48,7 @@ class NotifyContext(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     secrets: Secrets = NO_SECRETS
     link: AnswerLink = no_link
+    is_whole: bool = True
+    """Whether the fleet is all of the fleet file, and not some of its agents."""
     log: OperatorLog = msgspec.field(default_factory=NoLog)
     probe: Probe = no_probe

@@ -60,7 +60,9 @@ class Follower:
         self._fleet, context = fleet, self.context
         targets = tuple(with_bots(fleet))
         end = await to_thread.run_sync(context.ledger_end)
-        declaring = DeclareTargets(targets=targets, change=end, at=context.clock.now())
+        declaring = DeclareTargets(
+            targets=targets, change=end, at=context.clock.now(), is_whole=context.is_whole
+        )
         await context.state.apply([declaring])
         states = context.reader.list_notify_targets()
         self._since = {state.id: state.since for state in states if state.is_active}

@@ -15,6 +15,8 @@ class DeclareTargets(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...]
     change: int
     at: datetime
+    is_whole: bool = True
+    """Whether these are all: with some agents of the fleet alone, the others' targets stay as they are."""
 
 
 class FollowLedger(msgspec.Struct, frozen=True, kw_only=True):

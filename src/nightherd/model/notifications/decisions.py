@@ -58,7 +58,7 @@ def declare(change: DeclareTargets, rows: Rows) -> Answer:
         elif state.since > change.change:
             written.append(replace(state, since=change.change))  # the ledger was made anew
     for name, state in known.items():
-        if state.is_active and name not in change.targets:
+        if change.is_whole and state.is_active and name not in change.targets:
             written.append(replace(state, is_active=False, failing_since=None, paused_until=None))
             written += (
                 replace(_step(one, NotificationStatus.DROPPED), last_error=REMOVED)

@@ -86,7 +86,9 @@ SCHEMES = frozenset(
 )
 """Services that may be used: those that only talk to a server. What writes files or reaches the desktop is not one."""
 
-SHORTEST_SECRET = 8
+SHORTEST_SECRET, LONG_NUMBER, SURELY_A_KEY = 8, 15, 24
+"""Characters of what is taken for a key: of any, of a number, and of a text without a digit."""
+HOST = re.compile(r"[a-z0-9.-]+\.[a-z]{2,}(:\d+)?|[\d.]+(:\d+)?|localhost(:\d+)?", re.IGNORECASE)
 ADDRESSES = frozenset({"mailto", "mailtos"})
 """Schemes whose paths and options are addresses of people, not secrets."""
 TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
@@ -176,25 +178,31 @@ def check_url(url: str) -> str:
 
 
 def secret_parts(url: str) -> Iterator[str]:
-    """Yield the url and what in it may be a key: logins, path segments and options of some length."""
+    """Yield the url and what in it is a key: logins, and path segments and options that look like one."""
     yield url
-    scheme = scheme_of(url)
     try:
         parts = urlsplit(url)
     except ValueError:
         return
-    login, _, _ = parts.netloc.rpartition("@")
-    pieces = [login, *login.split(":")]
-    if scheme not in ADDRESSES:
-        pieces += parts.path.split("/")
-        pieces += [pair.partition("=")[2] for pair in parts.query.split("&")]
-        if scheme not in ("ntfy", "ntfys", "json", "jsons", "form", "forms", "xml", "xmls"):
-            place = parts.netloc.rpartition("@")[2]  # a key may stand where others have a host
-            pieces += [place, *place.split(":")]
-    for piece in pieces:
-        for text in {piece, unquote(piece)}:
-            if len(text) >= SHORTEST_SECRET:
-                yield text
+    login, _, place = parts.netloc.rpartition("@")
+    yield from (one for one in _spellings(login, *login.split(":")) if len(one) >= SHORTEST_SECRET)
+    if scheme_of(url) in ADDRESSES:
+        return
+    options = [pair.partition("=")[2] for pair in parts.query.split("&")]
+    pieces = [*parts.path.split("/"), *options, place, *place.split(":")]
+    yield from (one for one in _spellings(*pieces) if _is_key(one))
+
+
+def _spellings(*pieces: str) -> set[str]:
+    return {text for piece in pieces for text in (piece, unquote(piece))}
+
+
+def _is_key(text: str) -> bool:
+    """Whether a part of an address is a key and not a word or a host: masking those would blot out ordinary text."""
+    if len(text) < SHORTEST_SECRET or HOST.fullmatch(text):
+        return False
+    has_digit, has_letter = any(map(str.isdigit, text)), any(map(str.isalpha, text))
+    return len(text) >= SURELY_A_KEY or (has_digit and (has_letter or len(text) >= LONG_NUMBER))
 
 
 def parse_time(text: str) -> time:
