@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from socketserver import StreamRequestHandler, ThreadingTCPServer
-from typing import cast
 
 
 class MailServer:
@@ -22,7 +21,7 @@ class MailServer:
     def read(self) -> EmailMessage:
         """The only letter."""
         (letter,) = self.letters
-        return cast("EmailMessage", message_from_bytes(letter, policy=policy.default))
+        return message_from_bytes(letter, policy=policy.default)
 
 
 @contextmanager

@@ -84,7 +84,7 @@ def list_all(
     limit: int,
     before: int | None,
 ) -> None:
-    """List the targets and their notifications, the newest first. Shows what failed and why."""
+    """List notifications. Shows the targets first, then the newest notifications, and why they failed."""
     screen, now = invocation.screen, system_clock().now()
     query = NotificationQuery(
         target=target,

@@ -21,7 +21,7 @@ from nightherd.wiring.stores import known_secrets, system_clock
 @json_option
 @click.pass_obj
 def test(invocation: Invocation, target: str) -> None:
-    """Send a test message to a target, once. Says why it was not taken; nothing is queued."""
+    """Send a test message to a target. Says why it was not taken; nothing is queued."""
     fleet = load_fleet_with_notices(invocation)
     targets = with_bots(fleet)
     chosen = targets.get(target)
