@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from nightherd.files.yaml_dump import atomic_write_yaml
     from nightherd.library.fleet import Cancel, OpenFleet, Order, RunnerResult, open_fleet
+    from nightherd.library.inbox import Inbox
     from nightherd.library.jobs import (
         append_job_output,
         create_job,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     )
     from nightherd.mirror.fleet_state import read_fleet_state
     from nightherd.model.agents.mcp import InjectedMcpServerDef, InjectedMcpToolDef, ToolAnswer
+    from nightherd.model.inbox.item import InboxItem, InboxQuery
     from nightherd.model.jobs.failure import RunnerErrorDetails, classify_error
     from nightherd.model.jobs.job import JobQuery
     from nightherd.model.jobs.lost import Lost, ObservedJob
@@ -77,6 +79,9 @@ __version__ = "0.1.0"
 __all__ = [
     "AtomicWriteError",
     "Cancel",
+    "Inbox",
+    "InboxItem",
+    "InboxQuery",
     "InjectedMcpServerDef",
     "InjectedMcpToolDef",
     "JobQuery",
@@ -143,6 +148,9 @@ __all__ = [
 _HOMES = {
     "AtomicWriteError": "nightherd.errors",
     "Cancel": "nightherd.library.fleet",
+    "Inbox": "nightherd.library.inbox",
+    "InboxItem": "nightherd.model.inbox.item",
+    "InboxQuery": "nightherd.model.inbox.item",
     "InjectedMcpServerDef": "nightherd.model.agents.mcp",
     "InjectedMcpToolDef": "nightherd.model.agents.mcp",
     "JobQuery": "nightherd.model.jobs.job",

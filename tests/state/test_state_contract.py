@@ -16,6 +16,7 @@ from nightherd.testing import (
     notification_contract,
     order_contract,
     state_contract,
+    token_contract,
 )
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
@@ -24,6 +25,7 @@ from nightherd.testing.jobs_contract import JOBS_CHECKS
 from nightherd.testing.notification_contract import NOTIFICATION_CHECKS
 from nightherd.testing.order_contract import ORDER_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
+from nightherd.testing.token_contract import TOKEN_CHECKS
 from state.stores import STATES, StateFactory
 
 
@@ -37,6 +39,7 @@ from state.stores import STATES, StateFactory
         *ORDER_CHECKS,
         *INBOX_CHECKS,
         *NOTIFICATION_CHECKS,
+        *TOKEN_CHECKS,
     ],
     ids=lambda check: check.__name__,
 )
@@ -59,6 +62,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (order_contract, ORDER_CHECKS),
         (inbox_contract, INBOX_CHECKS),
         (notification_contract, NOTIFICATION_CHECKS),
+        (token_contract, TOKEN_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

@@ -40,6 +40,7 @@ COMMANDS = {
     "worker": Entry("nightherd.cli.daemon.start:worker", "Run queued jobs without a daemon."),
     "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show, follow and control jobs."),
     "inbox": Entry("nightherd.cli.inbox.list:inbox", "Show and answer what waits for a person."),
+    "token": Entry("nightherd.cli.inbox.token:token", "Add, list and revoke named tokens."),
     "logs": Entry("nightherd.cli.daemon.logs:logs", "Show the operator log."),
     "session": Entry(
         "nightherd.cli.sessions.list:session", "List, show, fork and manage sessions."
@@ -76,6 +77,7 @@ ALIASES = {
     "job": "jobs",
     "schedules": "schedule",
     "sessions": "session",
+    "tokens": "token",
 }
 """Accepted like the group they name, and not listed."""
 

@@ -17,7 +17,6 @@ from typing import overload
 import anyio
 import msgspec
 
-from nightherd.cli.fleet.load import refuse_agents
 from nightherd.cli.invocation import Invocation
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import DaemonRecord, find_daemon
@@ -46,7 +45,7 @@ from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.views.jobs import get_job
-from nightherd.wiring.machine import boot_id
+from nightherd.wiring.machine import boot_id, refuse_agents
 from nightherd.wiring.running import is_same_directory, open_fleet_context, rescuer, rescuer_of_job
 from nightherd.wiring.runtimes import check_runtime, keeps_claude_transcripts
 from nightherd.wiring.stores import known_secrets, open_reader, random_text, system_clock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import socket
 import struct
@@ -53,6 +54,14 @@ def _said(*words: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def user_name() -> str:
+    """The name of the user that runs this process, by its number: no variable can say otherwise."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return "unknown"
 
 
 EXECUTION_MARK = "NIGHTHERD_EXECUTION"

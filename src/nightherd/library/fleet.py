@@ -20,6 +20,7 @@ from nightherd.engine.operations.requests import Cancel as CancelRequest
 from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Resume, Submit
 from nightherd.engine.operations.wait import run_and_wait
 from nightherd.errors import ConfigNotFoundError, RefusedError, RunnerError, UsageError
+from nightherd.library.inbox import Inbox
 from nightherd.model.agents.mcp import InjectedMcpServerDef
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.failure import RunnerErrorDetails, details_of, error_of
@@ -152,6 +153,8 @@ class OpenFleet:
         self.state_dir = state_dir
         self._context = context
         self._rescue = rescuer(context, admission.fleet)
+        self.inbox = Inbox(context, state_dir, self._rescue)
+        """What waits for a person."""
 
     async def submit(self, order: Order) -> Job:
         """Record the job and return once nothing can lose it; some worker runs it."""

@@ -16,6 +16,7 @@ from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.ids import WorkerId
 from nightherd.model.inbox.changes import AnswerItem, AskPerson, ExpireItem, WithdrawItem
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, InboxTexts
+from nightherd.model.inbox.token import AddToken, AnswerLink, MakeLink, RevokeToken, Token
 from nightherd.model.jobs.changes import (
     CancelJob,
     ClaimJob,
@@ -86,6 +87,8 @@ Row = (
     | InboxItem
     | InboxTexts
     | InboxAnswer
+    | Token
+    | AnswerLink
     | NotifyCursor
     | TargetState
     | Notification
@@ -206,6 +209,9 @@ Change = (
     | AnswerItem
     | ExpireItem
     | WithdrawItem
+    | AddToken
+    | RevokeToken
+    | MakeLink
     | DeclareTargets
     | FollowLedger
     | QueueNotifications

@@ -18,6 +18,8 @@ from nightherd.model.decisions import records
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.inbox import changes as inbox_changes
 from nightherd.model.inbox import decisions as inbox
+from nightherd.model.inbox import token as token_changes
+from nightherd.model.inbox import token_decisions as tokens
 from nightherd.model.jobs import changes as job_changes
 from nightherd.model.jobs import claim_decisions, suspend_decisions
 from nightherd.model.jobs import decisions as jobs
@@ -69,6 +71,9 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     inbox_changes.AnswerItem: inbox.answer,
     inbox_changes.ExpireItem: inbox.expire,
     inbox_changes.WithdrawItem: inbox.withdraw,
+    token_changes.AddToken: tokens.add,
+    token_changes.RevokeToken: tokens.revoke,
+    token_changes.MakeLink: tokens.make_link,
     notification_changes.DeclareTargets: notifications.declare,
     notification_changes.FollowLedger: notifications.follow,
     notification_changes.QueueNotifications: notifications.queue,

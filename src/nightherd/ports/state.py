@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
         ItemId,
         ItemKind,
     )
+    from nightherd.model.inbox.token import AnswerLink, Token
     from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
     from nightherd.model.limits.limits import Used
     from nightherd.model.limits.login import LoginLimit
@@ -189,6 +190,15 @@ class InboxReader(Protocol):
 
     def oldest_pending_item(self) -> InboxItem | None:
         """The item that has waited longest, or None when nothing waits."""
+
+    def find_token(self, hash: str) -> Token | None:
+        """The token with that hash that is accepted."""
+
+    def list_tokens(self) -> Sequence[Token]:
+        """Every token that was ever added, by name."""
+
+    def find_link(self, hash: str) -> AnswerLink | None:
+        """The answer link with that hash."""
 
 
 class NotificationReader(Protocol):

@@ -17,6 +17,7 @@ from nightherd.model.inbox.item import (
     ItemId,
     ItemKind,
 )
+from nightherd.model.inbox.token import AnswerLink, Token
 from nightherd.model.jobs.job import Execution, Job, JobStatus
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
@@ -241,6 +242,18 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         found = rows.list(InboxItem, "oldest_pending_item", ()) if rows else ()
         return found[0] if found else None
+
+    def find_token(self, hash: str) -> Token | None:
+        rows = self._rows()
+        return rows.find(Token, "token_by_hash", hash) if rows else None
+
+    def list_tokens(self) -> Sequence[Token]:
+        rows = self._rows()
+        return rows.list(Token, "list_tokens", ()) if rows else ()
+
+    def find_link(self, hash: str) -> AnswerLink | None:
+        rows = self._rows()
+        return rows.get(AnswerLink, hash) if rows else None
 
     def find_notification(self, notification_id: NotificationId) -> Notification | None:
         rows = self._rows()

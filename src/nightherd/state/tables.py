@@ -10,6 +10,7 @@ import msgspec
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, InboxTexts
+from nightherd.model.inbox.token import AnswerLink, Token
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.limits.spending import Reservation, Spending
 from nightherd.model.notifications.notification import (
@@ -40,6 +41,8 @@ TABLES: Mapping[type[msgspec.Struct], str] = {
     InboxItem: "inbox_items",
     InboxTexts: "inbox_texts",
     InboxAnswer: "inbox_answers",
+    Token: "tokens",
+    AnswerLink: "answer_links",
     NotifyCursor: "notify_cursors",
     TargetState: "notify_targets",
     Notification: "notifications",

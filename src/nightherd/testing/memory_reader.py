@@ -18,6 +18,7 @@ from nightherd.model.inbox.item import (
     ItemId,
     ItemKind,
 )
+from nightherd.model.inbox.token import AnswerLink, Token
 from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
@@ -278,6 +279,16 @@ class MemoryReader:
 
     def oldest_pending_item(self) -> InboxItem | None:
         return next((one for one in self._rows.items() if one.is_pending), None)
+
+    def find_token(self, hash: str) -> Token | None:
+        active = [one for one in self._rows.all(Token) if one.revoked_at is None]
+        return next((one for one in active if one.hash == hash), None)
+
+    def list_tokens(self) -> Sequence[Token]:
+        return sorted(self._rows.all(Token), key=lambda one: one.name)
+
+    def find_link(self, hash: str) -> AnswerLink | None:
+        return self._rows.get(AnswerLink, hash)
 
     def find_notification(self, notification_id: NotificationId) -> Notification | None:
         return self._rows.get(Notification, notification_id)

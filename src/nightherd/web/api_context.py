@@ -16,6 +16,7 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet
+from nightherd.model.inbox.token import secret_hash
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Counters, Tails
 from nightherd.wiring.machine import boot_id
@@ -56,11 +57,18 @@ class ApiContext:
     """The identity of the state directory."""
     wake: Callable[[], None] = _nothing
     """Called when a worker in this process may have something to do at once."""
+    reload: Callable[[], None] = _nothing
+    """Called when a person accepted what the fleet's files give agents."""
 
     @property
     def context(self) -> WorkerContext:
         """What a request that begins now works with."""
         return self.bench()
+
+    async def name_of(self, token: str) -> str | None:
+        """The name under which the token was added; None for one that is not accepted."""
+        found = await self.ask(lambda reader: reader.find_token(secret_hash(token)))
+        return None if found is None else found.name
 
     def secrets_of(self, variable: str | None) -> list[str]:
         """The secrets in a variable: several stand apart by spaces, while one replaces another."""
@@ -78,6 +86,7 @@ async def open_api_context(
     report: Callable[[str], None] = _ignore_notice,
     daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody,
     wake: Callable[[], None] = _nothing,
+    reload: Callable[[], None] = _nothing,
 ) -> AsyncIterator[ApiContext]:
     """A site on `state_dir`; what it opened is closed when the context ends."""
     ask = ReadInThread(partial(open_reader, state_dir))
@@ -98,6 +107,7 @@ async def open_api_context(
                 daemon=daemon,
                 directory=directory_identity(state_dir),
                 wake=wake,
+                reload=reload,
             )
         finally:
             ask.close()

@@ -78,6 +78,7 @@ def list_of(item: dict[str, Any]) -> dict[str, Any]:
 NEXT = {"next_before": {"type": ["integer", "null"]}}
 JOB = object_with("id", "agent", "status", "created_at", "usage", "cost_usd", "summary", "error")
 SESSION = object_with("id", "agent", "mode", "status", "created_at", "job_count")
+ITEM = object_with("id", "kind", "status", "created_at", "title", "hash", "verdicts")
 EVENT = object_with("seq", "type", "timestamp")
 
 RETRY_MS = 1_000

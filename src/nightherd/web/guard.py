@@ -8,7 +8,7 @@ in a browser on the same machine can speak for its user. Messages of webhooks ar
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -17,15 +17,20 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from nightherd.errors import NightherdError
 from nightherd.web.hooks import PREFIX as HOOKS
-from nightherd.web.problem import problem
+from nightherd.web.operations import PERSON
+from nightherd.web.problem import problem, problem_of
 from nightherd.web.socket_file import OPERATIONS
 from nightherd.web.tails import Counters
 
 HEALTH = "/healthz"
 LARGEST_HEAD = 32 * 1024
 """Bytes of a request's target and headers."""
-ASK_SO = "Authorization: Bearer TOKEN, which is in .nightherd/web-token or what web.token_env names"
+ASK_SO = (
+    "Authorization: Bearer TOKEN, which is in .nightherd/web-token or what web.token_env names, or was made by"
+    " nightherd token add"
+)
 CLOSE = {"connection": "close"}
 TOO_LARGE = "a body may have at most {} bytes"
 API_BODY_LIMIT = 4 * 1024 * 1024
@@ -35,6 +40,11 @@ CHUNK_PATIENCE_S = 10.0
 """How long a sender may pause within a body."""
 BODY_PATIENCE_S = 60.0
 """How long a whole body may take."""
+
+
+async def _no_name(token: str) -> str | None:
+    """There are no named tokens."""
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +58,10 @@ class Door:
     """Names by which the server may be addressed; None asks no such thing."""
     token: str | None = None
     """What has to be shown; None for a way in that others guard."""
+    person: str = "unknown"
+    """The name of who comes in without a token of their own."""
+    name_of: Callable[[str], Awaitable[str | None]] = _no_name
+    """Finds the name of the token that is shown; None for one that is not accepted."""
     only_hooks: bool = False
     """Whether this address accepts only webhooks."""
     takes_operations: bool = False
@@ -82,6 +96,10 @@ class Guard:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         refusal = _unclear(scope, headers) or self._refusal(scope, headers)
+        person = self._door.person
+        if refusal is None and _needs_token(scope["path"]):
+            found = await self._identify(headers)
+            person, refusal = (found, None) if isinstance(found, str) else (person, found)
         if refusal is None:
             limit = self._limit(scope["path"])
             length = headers.get("content-length", "")
@@ -91,6 +109,7 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
+        scope = {**scope, PERSON: person}
         await self._app(scope, _Body(receive, self._limit(scope["path"]), self._door), send)
 
     def _limit(self, path: str) -> int:
@@ -98,7 +117,7 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
         door, path = self._door, scope["path"]
-        is_hook = path.startswith(f"{HOOKS}/") and "/" not in path.removeprefix(f"{HOOKS}/")
+        is_hook = _is_hook(path)
         if door.only_hooks and not is_hook and path != HEALTH:
             return closing(problem(404, "not_found", "this address accepts only webhooks"))
         if path == OPERATIONS and not door.takes_operations:
@@ -117,11 +136,34 @@ class Guard:
             if origin is not None and host_of(origin.partition("://")[2]) not in hosts:
                 text = f"pages of {origin!r} are not allowed; add its host to web.hosts"
                 return closing(problem(403, "forbidden", text))
-        if door.token is not None and path != HEALTH and not _shows(headers, door.token):
-            answer = problem(401, "unauthorized", "a token is needed", hint=ASK_SO)
-            answer.headers["www-authenticate"] = "Bearer"
-            return closing(answer)
         return None
+
+    async def _identify(self, headers: Mapping[str, str]) -> str | Response:
+        """The name of who sent the request; a refusal when they show no token that is accepted."""
+        door, shown = self._door, _shown_token(headers)
+        if shown is None and door.token is None:
+            return door.person
+        is_known = shown is not None and door.token is not None
+        if is_known and hmac.compare_digest((shown or "").encode(), (door.token or "").encode()):
+            return door.person
+        try:
+            name = None if shown is None else await door.name_of(shown)
+        except NightherdError as error:
+            return closing(problem_of(error))
+        if name is not None:
+            return name
+        said = "a token is needed" if shown is None else "this token is not accepted"
+        answer = problem(401, "unauthorized", said, hint=ASK_SO)
+        answer.headers["www-authenticate"] = "Bearer"
+        return closing(answer)
+
+
+def _is_hook(path: str) -> bool:
+    return path.startswith(f"{HOOKS}/") and "/" not in path.removeprefix(f"{HOOKS}/")
+
+
+def _needs_token(path: str) -> bool:
+    return path != HEALTH and not _is_hook(path)
 
 
 def _unclear(scope: Scope, headers: Mapping[str, str]) -> Response | None:
@@ -176,10 +218,10 @@ async def _discard(receive: Receive, patience_s: float) -> None:
                 return
 
 
-def _shows(headers: Mapping[str, str], token: str) -> bool:
+def _shown_token(headers: Mapping[str, str]) -> str | None:
+    """What is shown as a token; None where nothing is."""
     kind, _, shown = headers.get("authorization", "").partition(" ")
-    is_same = hmac.compare_digest(shown.strip().encode(), token.encode())
-    return kind.lower() == "bearer" and is_same
+    return shown.strip() if kind.lower() == "bearer" else None
 
 
 class _Body:

@@ -24,12 +24,15 @@ from nightherd.engine.operations.requests import (
 )
 from nightherd.engine.operations.requests import Request as Operation
 from nightherd.errors import RefusedError
+from nightherd.model.inbox.item import Verdict
 from nightherd.model.jobs.job import Job
 from nightherd.web.api_context import ApiContext, OnSite, context_of
 from nightherd.web.documents import JSON
 from nightherd.web.socket_file import OPERATIONS
 from nightherd.wiring.machine import find_agent_above
 
+PERSON = "nightherd.person"
+"""In the scope of a request: the name of who sent it."""
 PEER = "nightherd.peer"
 """In the scope of a request: what finds the pid of its sender, where that is known."""
 
@@ -95,11 +98,22 @@ async def perform_for(
         await sender.refuse_agents(more)
     result = await perform(request, context, rescue=site.rescue)
     site.wake()
+    if isinstance(request, Answer) and request.verdict is Verdict.ACCEPT:
+        site.reload()
     return result
 
 
 FromSender = Annotated[Sender, Depends(sender_of)]
 """What an endpoint asks for that carries out a request."""
+
+
+def person_of(request: Request) -> str:
+    """The name of who sent the request, as the guard found it."""
+    return str(request.scope.get(PERSON, "unknown"))
+
+
+FromPerson = Annotated[str, Depends(person_of)]
+"""What an endpoint asks for that records who did something."""
 
 
 @router.post(OPERATIONS)

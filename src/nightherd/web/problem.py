@@ -28,17 +28,26 @@ DISKS = {"ENOSPC": 507, "EDQUOT": 507, "EIO": 503, "EROFS": 503}
 """Statuses of what the system says about a disk that cannot be written."""
 
 REQUESTS = {
+    Action.ANSWER_INBOX_ITEM: 'POST /v1/inbox/{item}/answers with a "verdict"',
+    Action.ANSWER_QUESTION: 'POST /v1/inbox/{item}/answers with "verdict": "reply" and a "text"',
+    Action.APPROVE_ITEM: 'POST /v1/inbox/{item}/answers with "verdict": "approve"',
     Action.CANCEL_JOB: "POST /v1/jobs/{job}/cancel",
+    Action.DISMISS_ITEM: 'POST /v1/inbox/{item}/answers with "verdict": "dismiss"',
     Action.FOLLOW_JOB: "GET /v1/jobs/{job}/events",
     Action.LIST_AGENTS: "GET /v1/agents",
+    Action.LIST_INBOX: "GET /v1/inbox",
     Action.LIST_JOBS: "GET /v1/jobs",
     Action.LIST_SCHEDULES: "GET /v1/schedules",
     Action.LIST_SESSIONS: "GET /v1/sessions",
+    Action.RAISE_ITEM: 'POST /v1/inbox/{item}/answers with "verdict": "raise" and "limits"',
     Action.RAISE_JOB_LIMIT: 'POST /v1/jobs/{job}/resume with "limits": {{"{limit}": "{maximum}"}}',
+    Action.REJECT_ITEM: 'POST /v1/inbox/{item}/answers with "verdict": "reject"',
+    Action.REPLY_ITEM: 'POST /v1/inbox/{item}/answers with "verdict": "reply" and a "text"',
     Action.RESUME_JOB: "POST /v1/jobs/{job}/resume",
     Action.RESUME_JOB_WITH_PROMPT: 'POST /v1/jobs/{job}/resume with a "prompt"',
     Action.RESUME_SESSION_AS: 'POST /v1/sessions/{session}/resume with an "agent"',
     Action.RESUME_SESSION_WITH_PROMPT: 'POST /v1/sessions/{session}/resume with a "prompt"',
+    Action.RETRY_ITEM: 'POST /v1/inbox/{item}/answers with "verdict": "retry"',
     Action.RETRY_JOB: "POST /v1/jobs/{job}/retry",
     Action.RUN: "POST /v1/jobs",
     Action.RUN_IN_BRANCH: 'POST /v1/jobs with "branch": true',
@@ -46,6 +55,7 @@ REQUESTS = {
     Action.RUN_IN_SESSION: 'POST /v1/jobs with "resume"',
     Action.RUN_WITH_PROMPT: 'POST /v1/jobs with a "prompt"',
     Action.SHOW_EVENTS: "GET /v1/jobs/{job}/events",
+    Action.SHOW_INBOX_ITEM: "GET /v1/inbox/{item}",
     Action.SHOW_JOB: "GET /v1/jobs/{job}",
     Action.SHOW_STATUS: "GET /v1/status",
 }
@@ -139,6 +149,7 @@ def request_for(step: NextStep) -> str:
     return pattern.format(
         job=step.job or "{job}",
         session=step.session or "{session}",
+        item=step.item or "{item}",
         limit=step.limit or "{limit}",
         maximum=step.maximum or "{maximum}",
     )

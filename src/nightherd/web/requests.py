@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from nightherd.model.inbox.item import Verdict
 from nightherd.model.limits.limits import LimitName
 from nightherd.model.sessions.session import SessionMode
 
@@ -70,6 +71,20 @@ class Resumption(Body):
     at_checkpoint: Place | None = Field(
         None, description="Checkpoint to resume from; later messages are left out."
     )
+
+
+class NewAnswer(Body):
+    """What a person says to an item of the inbox."""
+
+    verdict: Verdict = Field(strict=False, description="One of the item's verdicts, or comment.")
+    text: Annotated[str, StringConstraints(max_length=65_536)] | None = Field(
+        None, description="Reply, reason or comment."
+    )
+    input: dict[str, Any] | None = Field(
+        None, description="Arguments to run an approved call with, instead of the agent's."
+    )
+    seen_hash: Line | None = Field(None, description="Hash of the item as the person was shown it.")
+    limits: LimitTexts = Field({}, description="New maxima, for raise.")
 
 
 class SessionResumption(Body):

@@ -21,13 +21,15 @@ from starlette.types import ASGIApp
 from nightherd.errors import ConfigError, RefusedError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import RandomText
+from nightherd.model.inbox.token import WEB_PERSON
 from nightherd.model.webhooks import LOOPBACK, is_loopback
 from nightherd.web import fleet as fleet_paths
-from nightherd.web import hooks, jobs, metrics, operations, problem, sessions
+from nightherd.web import hooks, inbox, jobs, metrics, operations, problem, sessions
 from nightherd.web.api_context import ApiContext
 from nightherd.web.guard import LARGEST_HEAD, Door, Guard
 from nightherd.web.protocol import PatientProtocol
 from nightherd.web.socket_file import inode_of, listen, remove
+from nightherd.wiring.machine import user_name
 from nightherd.wiring.stores import ensure_web_token
 
 SHORTEST_TOKEN = 16
@@ -56,7 +58,7 @@ def make_app(site: ApiContext) -> FastAPI:
     )
     app.state.site = site
     problem.install(app)
-    for room in (fleet_paths, jobs, sessions, hooks, metrics, operations):
+    for room in (fleet_paths, jobs, sessions, inbox, hooks, metrics, operations):
         app.include_router(room.router)
     return app
 
@@ -112,6 +114,8 @@ def ports_of(
             hook_limit=lambda: site.fleet().webhooks.body_limit,
             hosts=frozenset(hosts),
             token=_token(fleet, site.environ, state_dir, random_text),
+            person=WEB_PERSON,
+            name_of=site.name_of,
         )
         ports.append(Port(host=web.host, port=web.port, door=door))
     if fleet.webhooks.enabled:
@@ -140,6 +144,8 @@ async def serve(
         counters=site.counters,
         hook_limit=lambda: site.fleet().webhooks.body_limit,
         takes_operations=True,
+        person=user_name(),
+        name_of=site.name_of,
     )
     listeners: list[socket.socket] = []
     try:

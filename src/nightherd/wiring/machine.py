@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nightherd.errors import RefusedError
 from nightherd.host.process import boot_id, is_alive, is_at_work, this_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from nightherd.host.machine import Connected
 
 __all__ = [
+    "agent_above_here",
     "boot_id",
     "find_agent_above",
     "is_alive",
     "is_at_work",
     "is_lingering",
     "peer_pid",
+    "refuse_agents",
     "since_boot",
     "stop_processes",
     "this_process",
+    "user_name",
 ]
 
 
@@ -38,6 +43,26 @@ def find_agent_above(pid: int, directory: str) -> str | None:
     return machine.find_agent_above(pid, directory)
 
 
+def agent_above_here(state_dir: Path) -> str | None:
+    """Return the mark of the agent of this state directory that started this process; None for a person."""
+    import os
+
+    from nightherd.files.paths import directory_identity
+
+    directory = directory_identity(state_dir) if state_dir.is_dir() else ""
+    return find_agent_above(os.getpid(), directory)
+
+
+def refuse_agents(state_dir: Path, what: str) -> None:
+    """`RefusedError` when an agent of this fleet started this process: only a person may give agents more."""
+    execution = agent_above_here(state_dir)
+    if execution is not None:
+        raise RefusedError(
+            f"{what} gives agents more permissions, and an agent started this process (execution {execution})",
+            hint="run it from a shell of your own",
+        )
+
+
 def is_lingering(user: str) -> bool | None:
     """Return whether the user's services run while the user is not logged in; None where that is unknown."""
     from nightherd.host import machine
@@ -50,6 +75,13 @@ def peer_pid(connection: Connected) -> int | None:
     from nightherd.host import machine
 
     return machine.peer_pid(connection)
+
+
+def user_name() -> str:
+    """Return the name of the user that runs this process."""
+    from nightherd.host import machine
+
+    return machine.user_name()
 
 
 async def stop_processes(marks: Mapping[str, str], *, grace_s: float) -> None:

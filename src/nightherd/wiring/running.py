@@ -135,6 +135,7 @@ def _fleet_context(
     reader: StateReader,
 ) -> FleetContext:
     from nightherd.engine.contexts import FleetContext
+    from nightherd.engine.operations.tokens import TOKEN_VARIABLE
     from nightherd.files.paths import directory_identity
     from nightherd.model.agents.agent import Fleet
 
@@ -151,7 +152,8 @@ def _fleet_context(
         clock=system_clock(),
         random_text=random_text(),
         directory=directory_identity(state_dir) if state_dir.is_dir() else "",
-        environment=environment,
+        # A person's token is not for agents.
+        environment={k: v for k, v in environment.items() if k != TOKEN_VARIABLE},
         secrets=known_secrets(fleet, environment, state_dir),
         version=__version__,
         fleet_limit=known.max_concurrent,

@@ -1,4 +1,4 @@
-"""`nightherd api`: one request to the running fleet, over its socket. Needs no token: the socket is its owner's."""
+"""`nightherd api`: one request to the running fleet, over its socket. Needs no token: the socket is its owner's; the one in NIGHTHERD_TOKEN says who asks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 
 from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.daemon.connection import SocketConnection
+from nightherd.engine.operations.tokens import TOKEN_VARIABLE
 from nightherd.errors import UsageError, exit_code_for
 
 CHUNK = 64 * 1024
@@ -47,7 +48,10 @@ def api(
     screen = invocation.screen
     with closing(SocketConnection(invocation.new_state_directory())) as connection:
         connection.request(
-            method.upper(), path, body=_body(invocation, data), headers=_headers(headers, data)
+            method.upper(),
+            path,
+            body=_body(invocation, data),
+            headers=_headers(invocation, headers, data),
         )
         answer = connection.getresponse()
         if answer.status >= ERROR:
@@ -77,8 +81,11 @@ def _chunks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
         yield b"\n"
 
 
-def _headers(given: tuple[str, ...], data: str | None) -> dict[str, str]:
+def _headers(invocation: Invocation, given: tuple[str, ...], data: str | None) -> dict[str, str]:
     headers = {"content-type": "application/json"} if data is not None else {}
+    token = invocation.environ.get(TOKEN_VARIABLE, "").strip()
+    if token:
+        headers["authorization"] = f"Bearer {token}"
     for one in given:
         name, colon, value = one.partition(":")
         if not colon or not name.strip():

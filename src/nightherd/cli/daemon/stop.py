@@ -14,7 +14,6 @@ import click
 from nightherd.cli.fleet.load import (
     load_fleet_to_start,
     load_fleet_with_notices,
-    refuse_agents,
     warn_missing,
 )
 from nightherd.cli.invocation import DURATION, Invocation, json_option
@@ -40,6 +39,7 @@ from nightherd.errors import (
     StateError,
 )
 from nightherd.model.text import counted
+from nightherd.wiring.machine import refuse_agents
 from nightherd.wiring.stores import init_state_directory, system_clock
 
 RELOAD_S = 60.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +14,12 @@ from nightherd.config.acceptance import Admission, admit
 from nightherd.config.load import LoadedFleet
 from nightherd.config.report import problem_data, render_problems, shown_file
 from nightherd.errors import InvalidValueError, RefusedError
-from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.permissions.widening import Widening
 from nightherd.model.problem import Problem, Severity
 from nightherd.wiring.fleets import load_fleet
-from nightherd.wiring.machine import find_agent_above
+from nightherd.wiring.machine import agent_above_here
 from nightherd.wiring.runtimes import check_runtime
 from nightherd.wiring.stores import system_clock
 
@@ -193,19 +191,4 @@ def short(changes: Sequence[Widening]) -> str:
 def is_at_terminal(invocation: Invocation) -> bool:
     """Whether a person is there: a terminal, and no agent above this process."""
     has_terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
-    return has_terminal and _agent_above(invocation.new_state_directory()) is None
-
-
-def refuse_agents(state_dir: Path, what: str) -> None:
-    """`RefusedError` when an agent of this fleet runs the command: only a person may give agents more."""
-    execution = _agent_above(state_dir)
-    if execution is not None:
-        raise RefusedError(
-            f"{what} gives agents more permissions, and an agent started this process (execution {execution})",
-            hint="run it from a shell of your own",
-        )
-
-
-def _agent_above(state_dir: Path) -> str | None:
-    directory = directory_identity(state_dir) if state_dir.is_dir() else ""
-    return find_agent_above(os.getpid(), directory)
+    return has_terminal and agent_above_here(invocation.new_state_directory()) is None

@@ -1,10 +1,9 @@
-"""`nightherd inbox approve`, `reject`, `reply`, `raise`, `retry`, `dismiss`, `comment`: what a person decides."""
+"""`nightherd inbox approve`, `reject`, `reply`, `raise`, `retry`, `dismiss`, `accept`, `comment`: what a person decides."""
 
 from __future__ import annotations
 
-import getpass
 import json
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any
 
 import click
@@ -16,9 +15,12 @@ from nightherd.cli.limits.options import read_limits
 from nightherd.cli.operations import open_client
 from nightherd.engine.operations.inbox import Answered
 from nightherd.engine.operations.requests import Answer
+from nightherd.engine.operations.tokens import TOKEN_VARIABLE, person_with
 from nightherd.errors import UsageError
 from nightherd.model.inbox.item import Verdict
+from nightherd.ports import StateReader
 from nightherd.views.inbox import find_item_id, item_document, show_item
+from nightherd.wiring.machine import user_name
 from nightherd.wiring.stores import open_reader, system_clock
 
 VIA = "cli"
@@ -96,6 +98,16 @@ def dismiss(invocation: Invocation, item: str, message: str | None) -> None:
     answer(invocation, item, Verdict.DISMISS, text=message)
 
 
+@click.command("accept", epilog="Example: nightherd inbox accept @last")
+@item_argument
+@message_option
+@json_option
+@click.pass_obj
+def accept(invocation: Invocation, item: str, message: str | None) -> None:
+    """Accept a changed fleet file. What it gives agents takes effect."""
+    answer(invocation, item, Verdict.ACCEPT, text=message)
+
+
 @click.command("comment", epilog="Example: nightherd inbox comment @last -m 'I look at it at nine'")
 @item_argument
 @click.option("-m", "--message", metavar="TEXT", required=True, help="Your comment.")
@@ -118,13 +130,13 @@ def answer(
     """Record the answer, and show what became of the item."""
     state = invocation.state_directory()
     with closing(open_reader(state)) as reader:
-        shown = show_item(reader, find_item_id(reader, reference))
-    item = shown.item
+        item = show_item(reader, find_item_id(reader, reference)).item
+        by = person(invocation, reader)
     fleet = load_fleet_with_notices(invocation, agent=item.agent, is_run=True)
     request = Answer(
         item_id=item.id,
         verdict=verdict,
-        by=_person(),
+        by=by,
         via=VIA,
         text=text,
         input=changed,
@@ -150,11 +162,10 @@ def _tell(answered: Answered, invocation: Invocation) -> None:
         screen.say(f"job {job.id} is {job.status.value}: nightherd jobs tail {job.id} -f")
 
 
-def _person() -> str:
-    """Who answers: the name of the user on this machine."""
-    with suppress(KeyError, OSError):
-        return getpass.getuser()
-    return "unknown"
+def person(invocation: Invocation, reader: StateReader) -> str:
+    """Who answers: the name of the token in NIGHTHERD_TOKEN, else of the user on this machine."""
+    token = invocation.environ.get(TOKEN_VARIABLE, "").strip()
+    return person_with(token, reader) if token else user_name()
 
 
 def _input(text: str | None) -> dict[str, Any] | None:

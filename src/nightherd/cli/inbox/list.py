@@ -71,6 +71,7 @@ item_argument = click.argument("item", metavar="ITEM", shell_complete=complete_i
         "raise": Entry("nightherd.cli.inbox.answer:raise_limit", "Raise the limit of a job."),
         "retry": Entry("nightherd.cli.inbox.answer:retry", "Try a failed job again."),
         "dismiss": Entry("nightherd.cli.inbox.answer:dismiss", "Dismiss a failure."),
+        "accept": Entry("nightherd.cli.inbox.answer:accept", "Accept a changed fleet file."),
         "comment": Entry("nightherd.cli.inbox.answer:comment", "Add a comment; decides nothing."),
     },
     default="list",

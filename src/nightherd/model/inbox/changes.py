@@ -36,6 +36,8 @@ class AnswerItem(msgspec.Struct, frozen=True, kw_only=True):
     input: Mapping[str, Any] | None = None
     seen_hash: str | None = None
     """The hash of what the person was shown; another one is refused. None when they did not say."""
+    link: str | None = None
+    """The answer link that it was given by; it counts once."""
     resume: ResumeJob | None = None
     job: SubmitJob | None = None
 

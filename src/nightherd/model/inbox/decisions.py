@@ -28,6 +28,7 @@ from nightherd.model.inbox.item import (
     decided_text,
     item_id,
 )
+from nightherd.model.inbox.token import AnswerLink
 from nightherd.model.jobs.changes import FailSuspended, ResumeJob
 from nightherd.model.jobs.decisions import submit
 from nightherd.model.jobs.job import CHILD_WAITS, Job, JobStatus, SuspendReason
@@ -64,8 +65,12 @@ def answer(change: AnswerItem, rows: Rows) -> Answer:
     if item is None or texts is None:
         return Refused(why=Why.MISSING, message=f"there is no inbox item {change.item_id}")
     refused = _refused(change, item, texts)
+    link = None if change.link is None else rows.get(AnswerLink, change.link)
+    if refused is None and change.link is not None:
+        refused = _refused_link(link, item, change)
     if refused is not None:
         return refused
+    used = () if link is None else (replace(link, used_at=change.at),)
     answers = rows.answers_of(item.id)
     number = len(answers) + 1
     said = InboxAnswer(
@@ -79,21 +84,21 @@ def answer(change: AnswerItem, rows: Rows) -> Answer:
         number=number,
     )
     if change.verdict is Verdict.COMMENT:
-        return Applied(rows=(said,))
+        return Applied(rows=(said, *used))
     if change.verdict is Verdict.APPROVE:
         approvers = {one.by for one in answers if one.verdict is Verdict.APPROVE}
         if change.by in approvers:
             message = f"{change.by} has already approved {item.id}; {item.quorum} people have to"
             return Refused(why=Why.DUPLICATE, message=message)
         if len(approvers) + 1 < item.quorum:
-            return Applied(rows=(said,))
+            return Applied(rows=(said, *used))
     status = STATUS_OF_VERDICT[change.verdict]
     decided = _decided(item, status, change.by, change.via, change.at, change.verdict)
     kept = replace(texts, reply=change.text, input=change.input)
     effect = _effect(change, decided, rows)
     if isinstance(effect, Refused):
         return effect
-    return Applied(rows=(decided, kept, said, *effect.rows), job=effect.job)
+    return Applied(rows=(decided, kept, said, *used, *effect.rows), job=effect.job)
 
 
 def _refused(change: AnswerItem, item: InboxItem, texts: InboxTexts) -> Refused | None:
@@ -117,6 +122,17 @@ def _refused(change: AnswerItem, item: InboxItem, texts: InboxTexts) -> Refused 
         return Refused(why=Why.STALE, message=message)
     if item.expires_at is not None and item.expires_at <= change.at:
         return Refused(why=Why.DECIDED, message=f"{item.id} has expired")
+    return None
+
+
+def _refused_link(link: AnswerLink | None, item: InboxItem, change: AnswerItem) -> Refused | None:
+    """Why an answer by this link does not count; None when it does."""
+    if link is None or link.item_id != item.id or link.approver != change.by:
+        return Refused(why=Why.NOT_ALLOWED, message="this link answers nothing")
+    if link.used_at is not None:
+        return Refused(why=Why.NOT_ALLOWED, message="this link has been used already")
+    if link.expires_at <= change.at:
+        return Refused(why=Why.NOT_ALLOWED, message="this link has expired")
     return None
 
 

@@ -1,0 +1,131 @@
+"""`nightherd token`: named tokens, by which people prove who they are where they answer from elsewhere."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+
+from nightherd.cli.inbox.answer import person
+from nightherd.cli.invocation import Invocation, json_option
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.screen.render import relative, table
+from nightherd.engine.operations.tokens import add_token, revoke_token
+from nightherd.model.inbox.token import Token
+from nightherd.views.jobs import timestamp
+from nightherd.wiring.machine import refuse_agents
+from nightherd.wiring.stores import open_reader, open_store, random_text, system_clock
+
+HEADING = ("NAME", "ADDED", "BY", "STATUS")
+
+
+@click.group(
+    "token",
+    cls=LazyGroup,
+    entries={
+        "add": Entry("nightherd.cli.inbox.token:add", "Add a named token."),
+        "list": Entry("nightherd.cli.inbox.token:list_tokens", "List the tokens."),
+        "revoke": Entry("nightherd.cli.inbox.token:revoke", "Revoke a token."),
+    },
+    default="list",
+    epilog="Example: nightherd token add alice",
+)
+def token() -> None:
+    """Add, list and revoke named tokens. Answers with a token are recorded under its name."""
+
+
+@click.command("add", epilog="Example: nightherd token add alice")
+@click.argument("name", metavar="NAME")
+@json_option
+@click.pass_obj
+def add(invocation: Invocation, name: str) -> None:
+    """Add a named token and print it. It is shown once; only its hash is kept."""
+    state_dir = invocation.new_state_directory()
+    refuse_agents(state_dir, "adding a token")
+    added, secret = anyio.run(_add, name, state_dir, _person(invocation))
+    screen, now = invocation.screen, system_clock().now()
+    if screen.is_json:
+        screen.document("token", {**token_row(added), "token": secret}, now)
+        return
+    screen.show(secret)
+    screen.flush()
+    screen.say("it is not shown again; use it as NIGHTHERD_TOKEN, or as Authorization: Bearer")
+
+
+@click.command("list", epilog="Example: nightherd token list")
+@json_option
+@click.pass_obj
+def list_tokens(invocation: Invocation) -> None:
+    """List the tokens. The tokens themselves are kept nowhere."""
+    screen, now = invocation.screen, system_clock().now()
+    with closing(open_reader(invocation.state_directory())) as reader:
+        tokens = reader.list_tokens()
+    if screen.is_json:
+        screen.document("tokens", [token_row(one) for one in tokens], now)
+        return
+    if not tokens:
+        screen.say("there are no tokens: nightherd token add NAME")
+        return
+    rows = [
+        (
+            one.name,
+            relative(one.created_at, now),
+            one.created_by,
+            "active" if one.revoked_at is None else f"revoked by {one.revoked_by}",
+        )
+        for one in tokens
+    ]
+    screen.show(table(HEADING, rows, width=screen.width, style=screen.out))
+
+
+@click.command("revoke", epilog="Example: nightherd token revoke alice")
+@click.argument("name", metavar="NAME")
+@json_option
+@click.pass_obj
+def revoke(invocation: Invocation, name: str) -> None:
+    """Revoke a token. It is refused from now on; what was answered with it stays."""
+    state_dir = invocation.state_directory()
+    refuse_agents(state_dir, "revoking a token")
+    revoked = anyio.run(_revoke, name, state_dir, _person(invocation))
+    screen, now = invocation.screen, system_clock().now()
+    if screen.is_json:
+        screen.document("token", token_row(revoked), now)
+        return
+    screen.show(f"{revoked.name} revoked")
+
+
+def token_row(one: Token) -> dict[str, Any]:
+    """A token as documents have it: nothing that it could be guessed from."""
+    return {
+        "name": one.name,
+        "created_at": timestamp(one.created_at),
+        "created_by": one.created_by,
+        "revoked_at": timestamp(one.revoked_at),
+        "revoked_by": one.revoked_by,
+    }
+
+
+async def _add(name: str, state_dir: Path, by: str) -> tuple[Token, str]:
+    clock = system_clock()
+    state = open_store(state_dir, clock)
+    try:
+        return await add_token(name, state, by=by, at=clock.now(), random_text=random_text())
+    finally:
+        await state.close()
+
+
+async def _revoke(name: str, state_dir: Path, by: str) -> Token:
+    clock = system_clock()
+    state = open_store(state_dir, clock)
+    try:
+        return await revoke_token(name, state, by=by, at=clock.now())
+    finally:
+        await state.close()
+
+
+def _person(invocation: Invocation) -> str:
+    with closing(open_reader(invocation.new_state_directory())) as reader:
+        return person(invocation, reader)

@@ -1,0 +1,2 @@
+-- Every token that was ever added, by name.
+SELECT * FROM tokens ORDER BY name;

@@ -1,0 +1,2 @@
+-- The token with that hash that is accepted.
+SELECT * FROM tokens WHERE hash = ?1 AND revoked_at IS NULL;

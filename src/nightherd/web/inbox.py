@@ -1,0 +1,89 @@
+"""`/v1/inbox`: what waits for a person, and answers to it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from nightherd.engine.operations.requests import Answer
+from nightherd.errors import ForbiddenError
+from nightherd.model.inbox.item import InboxQuery, ItemId, ItemKind, Verdict
+from nightherd.model.inbox.token import WEB_PERSON
+from nightherd.model.limits.limits import kept_limits
+from nightherd.ports import StateReader
+from nightherd.views.inbox import find_item_id, item_document, item_row, list_inbox, show_item
+from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.documents import ITEM, NEXT, answers, document, list_of
+from nightherd.web.operations import FromPerson, FromSender, perform_for
+from nightherd.web.requests import NewAnswer
+
+MOST = 1_000
+LARGEST = 2**53
+VIA = "api"
+
+router = APIRouter(prefix="/v1/inbox", tags=["inbox"])
+
+
+@router.get("", responses=answers("inbox", list_of(ITEM), beside=NEXT))
+async def list_items(
+    site: OnSite,
+    kind: ItemKind | None = None,
+    agent: Annotated[str | None, Query(max_length=200)] = None,
+    status: Literal["pending", "decided"] = "pending",
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 20,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
+) -> Response:
+    """What waits for a person, or with `status=decided` what does not any more; the newest first."""
+    query = InboxQuery(
+        is_pending=status == "pending", kind=kind, agent=agent, before=before, limit=limit
+    )
+
+    def look(reader: StateReader) -> tuple[list[dict[str, Any]], int | None]:
+        page = list_inbox(reader, query)
+        return [item_row(item) for item in page.items], page.next_before
+
+    rows, next_before = await site.ask(look)
+    return document("inbox", rows, site.context.clock.now(), next_before=next_before)
+
+
+@router.get("/{item}", responses=answers("inbox_item", ITEM, 404, 409))
+async def show(site: OnSite, item: str) -> Response:
+    """One item with all that it asks. An id, a unique prefix of one, `@last`, or the id of its job."""
+    return await _item_answer(site, await _find(site, item))
+
+
+@router.post("/{item}/answers", responses=answers("inbox_item", ITEM, 404, 409))
+async def answer(
+    site: OnSite, sender: FromSender, person: FromPerson, item: str, body: NewAnswer
+) -> Response:
+    """Answer an item. The first answer that decides counts; a later one is refused (409) with who decided.
+
+    Who answers is the name of the token. `seen_hash` is the `hash` of the item as the person was shown it: an item
+    that has changed since is not answered.
+    """
+    if body.verdict is Verdict.ACCEPT and person == WEB_PERSON:
+        raise ForbiddenError(
+            "agents can read the web token; accepting a fleet file needs a named token"
+        )
+    request = Answer(
+        item_id=await _find(site, item),
+        verdict=body.verdict,
+        by=person,
+        via=VIA,
+        text=body.text,
+        input=body.input,
+        seen_hash=body.seen_hash,
+        limits=kept_limits(body.limits),
+    )
+    answered = await perform_for(site, sender, request)
+    return await _item_answer(site, answered.item.id)
+
+
+async def _item_answer(site: ApiContext, item_id: ItemId) -> Response:
+    data = await site.ask(lambda reader: item_document(show_item(reader, item_id)))
+    return document("inbox_item", data, site.context.clock.now())
+
+
+async def _find(site: ApiContext, reference: str) -> ItemId:
+    return await site.ask(lambda reader: find_item_id(reader, reference))
