@@ -135,7 +135,8 @@ def test_approved_call_runs_once_or_its_outcome_is_unknown(
     told = json.dumps(api.asked[-1].body["messages"])
     assert ran == 1 or (ran == 0 and "nterrupted" in told), told[-2000:]
     released = [line for line in herd.lines("review") if line["extra"]["status"] == "approved"]
-    assert len(released) == 1
+    # A call that is cut off before anybody is asked is reported like every other that is cut off.
+    assert len(released) == 1 or (not released and order.place == "asked")
     calls = {line["tool_use_id"] for line in herd.lines("tool_use")}
     assert calls == {line["tool_use_id"] for line in herd.lines("tool_result")}
     assert stage.processes() == {}

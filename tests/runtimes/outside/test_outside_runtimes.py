@@ -90,14 +90,31 @@ def test_schema_for_editors_names_it(toy: Path, cli: Cli) -> None:
     assert all(f'"{name}"' in schema for name in RUNTIMES)
 
 
-def test_setting_that_it_does_not_obey_keeps_the_agent_from_running(toy: Path, cli: Cli) -> None:
-    Path("nightherd.yaml").write_text(FLEET + "    denied_tools: [Bash]\n")
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("denied_tools", "[Bash]"),
+        ("approvals", '[{tool: "Bash(git push:*)"}]'),
+        ("questions", "true"),
+        ("operation", "review"),
+    ],
+)
+def test_setting_that_it_does_not_obey_keeps_the_agent_from_running(
+    toy: Path, cli: Cli, key: str, value: str
+) -> None:
+    Path("nightherd.yaml").write_text(f"{FLEET}    {key}: {value}\n")
 
     refused = cli("run", "counter")
 
     assert refused.code != 0
-    assert "runtime toy does not support 'denied_tools'" in refused.err
+    assert f"runtime toy does not support '{key}'" in refused.err
     assert "nightherd.yaml:6:5" in refused.err
+
+
+def test_agent_that_waits_for_nobody_runs(toy: Path, cli: Cli) -> None:
+    Path("nightherd.yaml").write_text(f"{FLEET}    operation: autonomous\n    questions: false\n")
+
+    assert cli("run", "counter").code == 0
 
 
 def test_unknown_name_is_reported_at_its_place_with_the_nearest(toy: Path, cli: Cli) -> None:
