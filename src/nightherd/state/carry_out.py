@@ -21,6 +21,11 @@ from nightherd.model.change import (
 from nightherd.model.decide import decide
 from nightherd.model.jobs.changes import RecordRuntimeSession, StartExecution
 from nightherd.model.limits.spending import CountUsage
+from nightherd.model.notifications.changes import (
+    ClaimNotification,
+    FollowLedger,
+    SettleNotification,
+)
 from nightherd.next_step import Action, NextStep
 from nightherd.state.deciding_rows import DecidingRows, OnDamage, unnoticed
 from nightherd.state.row_images import encode_images
@@ -28,9 +33,22 @@ from nightherd.state.table import Table
 from nightherd.state.tables import TABLES, in_table_order
 
 QUICK = frozenset(
-    {StartExecution, RecordRuntimeSession, RegisterWorker, ExtendLease, EndWorker, CountUsage}
+    {
+        StartExecution,
+        RecordRuntimeSession,
+        RegisterWorker,
+        ExtendLease,
+        EndWorker,
+        CountUsage,
+        FollowLedger,
+        ClaimNotification,
+        SettleNotification,
+    }
 )
 """Changes that survive SIGKILL but need not survive a power cut: no process of that boot is left to mind.
+
+What was queued from the ledger is queued from it again, and a message whose end is lost is sent again: no job waits
+for the disk because people are told something.
 
 Every other change does once it is acknowledged (INV-DURABLE).
 """
