@@ -13,7 +13,7 @@ from nightherd.files.atomic import atomic_write_json
 from nightherd.files.permission import state_file_error
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.journal.system import known
-from nightherd.model.permissions.grants import FleetGrants, grants_of, may_write
+from nightherd.model.permissions.grants import FleetGrants, fingerprint, grants_of, may_write
 from nightherd.model.permissions.restrain import restrained
 from nightherd.model.permissions.widening import (
     AUTO,
@@ -59,6 +59,10 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """What its files grant beyond that."""
     accepted: tuple[Widening, ...] = ()
     """What was accepted just now."""
+    subject: str = ""
+    """The fleet file, by its path from the state directory."""
+    key: str = ""
+    """Of what waits: the same as long as the files grant the same and the same is accepted."""
 
     @property
     def pending_texts(self) -> list[str]:
@@ -80,6 +84,7 @@ def admit(
     cannot be read, `AtomicWriteError` when what a person accepts cannot be recorded.
     """
     wanted, file = grants_of(fleet), Path(fleet.file)
+    subject = _name(state_dir, file)
     try:
         known = _read_accepted(state_dir, file)
     except StateFileError:
@@ -89,7 +94,7 @@ def admit(
     now = Accepted(at=at, grants=wanted)
     if known is None:
         _record(state_dir, file, now, known=None, must=is_accepted)
-        return Admission(fleet=fleet)
+        return Admission(fleet=fleet, subject=subject)
     home = str(file.parent)
     found = widenings(known.grants, wanted, home)
     base = wanted if is_accepted else admissible(fleet, known, wanted)
@@ -98,11 +103,27 @@ def admit(
         now = msgspec.structs.replace(now, is_exposed=_is_exposed(fleet, known))
     if not pending:
         _record(state_dir, file, now, known=known, must=is_accepted)
-        return Admission(fleet=fleet, accepted=found)
+        return Admission(fleet=fleet, accepted=found, subject=subject)
     now = msgspec.structs.replace(now, grants=narrowed(base, wanted, home))
     _record(state_dir, file, now, known=known, must=False)
     taken = tuple(one for one in found if one not in pending)
-    return Admission(fleet=restrained(fleet, base, before), pending=pending, accepted=taken)
+    return Admission(
+        fleet=restrained(fleet, base, before),
+        pending=pending,
+        accepted=taken,
+        subject=subject,
+        key=_key(subject, known if _is_same(now, known) else now, wanted),
+    )
+
+
+def _is_same(accepted: Accepted, known: Accepted) -> bool:
+    """Whether it is what is on record, whenever it was."""
+    return msgspec.structs.replace(accepted, at=known.at) == known
+
+
+def _key(subject: str, accepted: Accepted, wanted: FleetGrants) -> str:
+    """A text for what waits. What was accepted once and taken back is another one: it is asked about again."""
+    return fingerprint([subject, accepted.at.isoformat(), msgspec.to_builtins(wanted)])
 
 
 def ensure_recorded(fleet: Fleet, state_dir: Path, at: datetime) -> None:
@@ -116,7 +137,7 @@ def _record(
     state_dir: Path, file: Path, accepted: Accepted, *, known: Accepted | None, must: bool
 ) -> None:
     """Record what is accepted unless it is on record. A disk that is full holds up no narrowing."""
-    if known is not None and msgspec.structs.replace(accepted, at=known.at) == known:
+    if known is not None and _is_same(accepted, known):
         return
     try:
         _write_accepted(state_dir, file, accepted)

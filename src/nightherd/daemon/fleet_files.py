@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,17 @@ import msgspec
 from anyio import to_thread
 from msgspec.structs import replace
 
-from nightherd.config.acceptance import RECORD, Admission, admit
+from nightherd.config.acceptance import RECORD, Admission
 from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.config.load import CheckedFleet
 from nightherd.config.persistence import PROJECT_FILE
 from nightherd.config.report import problem_data
+from nightherd.engine.inbox.reloads import HeldReload
 from nightherd.errors import ConfigInvalidError, NightherdError
 from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.problem import Severity
 from nightherd.wiring.fleets import check_fleet
+from nightherd.wiring.reloads import admit_answered, ask_about, held_by
 from nightherd.wiring.stores import system_clock
 
 DOTENV = ".env"
@@ -41,6 +43,8 @@ class Loading(msgspec.Struct, frozen=True, kw_only=True):
     """What the files grant that waits for a person; the fleet is without it."""
     accepted: tuple[str, ...] = ()
     """What they grant that was not on record, and took effect without a person."""
+    held: HeldReload | None = None
+    """What the inbox has to ask about; None where there is no fleet."""
 
 
 class FleetFiles:
@@ -122,13 +126,14 @@ class FleetFiles:
             stamp=tuple(seen.get(one[0], one) for one in stamp_of(files)),
             pending=() if admission is None else tuple(one.text for one in admission.pending),
             accepted=() if admission is None else tuple(one.text for one in admission.accepted),
+            held=None if admission is None else held_by(admission),
         )
 
     def _admitted(self, checked: CheckedFleet) -> Admission | None:
         """The fleet without what waits for a person; None for one that cannot be used."""
         if checked.loaded is None:
             return None
-        found = admit(
+        found = admit_answered(
             checked.loaded.fleet,
             self._state_dir,
             at=system_clock().now(),
@@ -165,6 +170,16 @@ def stamp_of(files: Iterable[str]) -> Stamp:
         else:
             stamps.append((file, found.st_ino, found.st_size, found.st_mtime_ns))
     return tuple(stamps)
+
+
+async def ask_about_held(loading: Loading, state_dir: Path, report: Callable[[str], None]) -> None:
+    """Bring the inbox up to date with what waits for a person; that it cannot be done stops nothing."""
+    if loading.held is None:
+        return
+    try:
+        await ask_about(loading.held, state_dir)
+    except NightherdError as error:
+        report(f"the inbox does not say what waits for a person: {error.message}")
 
 
 LOOK_S = 1.0

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from nightherd import __version__
 from nightherd.daemon.control import admission_lines, problem_line
-from nightherd.daemon.fleet_files import Loading, Watch
+from nightherd.daemon.fleet_files import Loading, Watch, ask_about_held
 from nightherd.daemon.output import OUTPUT, DaemonLog, logging_notices, trim_output
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
 from nightherd.daemon.retention import AutomaticRetention
@@ -59,8 +59,9 @@ class Daemon:
     """The process while it lasts."""
 
     def __init__(self, post: DaemonOptions, loading: Loading, fleet: Fleet, log: DaemonLog) -> None:
-        self._post = post
         self._watch = Watch(post.files, loading)
+        self._post = replace(post, reload=self._watch.ask)
+        self._first = loading
         self._first_lines = admission_lines(loading)
         self._fleet = fleet
         self._log = log
@@ -96,6 +97,7 @@ class Daemon:
         """
         for line in self._first_lines:
             self._log.report(line)
+        await ask_about_held(self._first, self._post.state_dir, self._log.report)
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._obey_signals)
             tasks.start_soon(self._watch_files)
@@ -230,6 +232,7 @@ class Daemon:
         self._log.report(f"reloaded: {agents}")
         for line in admission_lines(loading):
             self._log.report(line)
+        await ask_about_held(loading, self._post.state_dir, self._log.report)
 
     async def _bring_up_to_date(self, service: WorkerService) -> None:
         """It works for the fleet as it is now; or makes room for one that can."""

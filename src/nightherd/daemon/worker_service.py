@@ -51,6 +51,7 @@ async def serve_api(
     environ: Mapping[str, str],
     report: Callable[[str], None],
     wake: Callable[[], None],
+    reload: Callable[[], None],
     *,
     task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -68,11 +69,17 @@ async def serve_api(
         record = find_daemon(state_dir)
         return None if record is None else daemon_row(record, now)
 
-    async with open_api_context(state_dir, fleet, bench, environ, report, describe, wake) as site:
+    async with open_api_context(
+        state_dir, fleet, bench, environ, report, describe, wake, reload
+    ) as site:
         ports = ports_of(fleet(), site, state_dir, bench().random_text)
         app = make_app(site)
         warn_without_secret(site)
         await serve(app, site, state_dir / SOCKET, ports, task_status=task_status)
+
+
+def _nothing() -> None:
+    """Do nothing: there is no daemon yet."""
 
 
 class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +93,8 @@ class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
     report: Callable[[str], None]
     spell: SpellStep = plain_step
     """How notifications write commands."""
+    reload: Callable[[], None] = _nothing
+    """Called when a person accepted what the files give agents."""
     agents: tuple[str, ...] = ()
     retention_after_s: float = FIRST_S
     """How long after the start it is first looked at whether retention is due."""
@@ -258,6 +267,7 @@ class WorkerService:
             post.environ,
             post.report,
             self._wake,
+            post.reload,
             task_status=task_status,
         )
 

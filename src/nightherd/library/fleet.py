@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from nightherd.config.acceptance import Admission, admit
+from nightherd.config.acceptance import Admission
 from nightherd.config.discovery import find_fleet_file
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper
@@ -37,6 +37,7 @@ from nightherd.views.sessions import get_session
 from nightherd.views.troubles import troubles_of
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import is_at_work
+from nightherd.wiring.reloads import admit_answered
 from nightherd.wiring.running import open_worker, rescuer
 from nightherd.wiring.runtimes import check_runtime
 from nightherd.wiring.stores import system_clock
@@ -295,6 +296,6 @@ async def open_fleet(
     declared = load_fleet(file, environ=variables, cwd=here, state_dir=named).fleet
     state = named or Path(declared.file).parent / ".nightherd"
     # Permissions that no person has accepted yet are left out, as everywhere that agents are run.
-    admission = admit(declared, state, at=system_clock().now())
+    admission = admit_answered(declared, state, at=system_clock().now())
     async with open_worker(state, admission.fleet, variables) as context:
         yield OpenFleet(admission, state, context)

@@ -21,7 +21,7 @@ from nightherd.cli.jobs.list import observed, why_text
 from nightherd.cli.next_steps import command_for
 from nightherd.cli.screen.render import Screen, length, neutralise
 from nightherd.daemon.control import admission_lines, problem_line
-from nightherd.daemon.fleet_files import FleetFiles, Watch
+from nightherd.daemon.fleet_files import FleetFiles, Watch, ask_about_held
 from nightherd.daemon.run import run_daemon
 from nightherd.daemon.worker_command import Place, Relay
 from nightherd.daemon.worker_service import DaemonOptions
@@ -177,15 +177,17 @@ async def _work(place: Place, files: FleetFiles) -> None:
     loading = files.load_first()
     assert loading.fleet is not None  # noqa: S101 (the first loading has a fleet, or raised)
     relay = Relay(place, loading.fleet)
+    await ask_about_held(loading, place.state_dir, place.report)
     async with anyio.create_task_group() as tasks:
         await tasks.start(_obey_signals, relay, place.report)
-        tasks.start_soon(_reload, Watch(files, loading), relay, place.report)
+        tasks.start_soon(_reload, Watch(files, loading), relay, place)
         await relay.work()
         tasks.cancel_scope.cancel()
 
 
-async def _reload(watch: Watch, relay: Relay, report: Callable[[str], None]) -> None:
+async def _reload(watch: Watch, relay: Relay, place: Place) -> None:
     """The fleet as its files say, all of it or nothing."""
+    report = place.report
     while True:
         loading = await watch.next()
         problems = [problem_line(problem) for problem in loading.problems]
@@ -200,6 +202,7 @@ async def _reload(watch: Watch, relay: Relay, report: Callable[[str], None]) -> 
                 report(f"reloaded: {counted(len(loading.fleet.agents), 'agent')}")
                 for line in admission_lines(loading):
                     report(neutralise(line))
+                await ask_about_held(loading, place.state_dir, report)
                 continue
         for problem in problems:
             report(neutralise(problem))

@@ -9,6 +9,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+import anyio
 import click
 
 from nightherd.cli.fleet.load import (
@@ -19,7 +20,6 @@ from nightherd.cli.fleet.load import (
 from nightherd.cli.invocation import DURATION, Invocation, json_option
 from nightherd.cli.next_steps import ACCEPT
 from nightherd.cli.screen.render import Screen, neutralise
-from nightherd.config.acceptance import admit
 from nightherd.daemon.control import (
     daemon_row,
     get_daemon,
@@ -40,6 +40,7 @@ from nightherd.errors import (
 )
 from nightherd.model.text import counted
 from nightherd.wiring.machine import refuse_agents
+from nightherd.wiring.reloads import admit_answered, ask_about, held_by
 from nightherd.wiring.stores import init_state_directory, system_clock
 
 RELOAD_S = 60.0
@@ -217,7 +218,8 @@ def _accept(invocation: Invocation) -> None:
     refuse_agents(invocation.new_state_directory(), ACCEPT)
     fleet = load_fleet_with_notices(invocation)
     state_dir, at = invocation.new_state_directory(), system_clock().now()
-    admission = admit(fleet, state_dir, at=at, is_accepted=True)
+    admission = admit_answered(fleet, state_dir, at=at, is_accepted=True)
+    anyio.run(ask_about, held_by(admission), state_dir)
     screen, running = invocation.screen, find_daemon(state_dir)
     texts = [one.text for one in admission.accepted]
     if screen.is_json and running is None:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.next_steps import ACCEPT, advice_for
 from nightherd.cli.screen.render import neutralise
-from nightherd.config.acceptance import Admission, admit
+from nightherd.config.acceptance import Admission
 from nightherd.config.load import LoadedFleet
 from nightherd.config.report import problem_data, render_problems, shown_file
-from nightherd.errors import InvalidValueError, RefusedError
+from nightherd.errors import InvalidValueError, NightherdError, RefusedError
 from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.permissions.widening import Widening
 from nightherd.model.problem import Problem, Severity
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import agent_above_here
+from nightherd.wiring.reloads import admit_answered, ask_about, held_by
 from nightherd.wiring.runtimes import check_runtime
 from nightherd.wiring.stores import system_clock
 
@@ -35,18 +39,21 @@ def load_fleet_with_notices(
     agent: str | None = None,
     is_quiet: bool = False,
     is_run: bool = False,
+    accepts: bool = True,
 ) -> Fleet:
     """The fleet; shows one line for each setting of `agent` or the fleet that is not active yet.
 
     The other agents are `config check`'s matter: a large fleet would drown the one that runs. Without an
     `agent`, only what is about the fleet itself. `is_run`: agents are run with it, so what nobody has accepted
-    is left out.
+    is left out; without `accepts` also for a person at a terminal.
     """
     loaded = load_all(invocation)
     for notice in () if is_quiet else loaded.notices:
         if concerns(notice, agent):
             invocation.screen.say(notice_text(notice, invocation.cwd))
-    return admitted(invocation, loaded.fleet, agent=agent) if is_run else loaded.fleet
+    if not is_run:
+        return loaded.fleet
+    return admitted(invocation, loaded.fleet, agent=agent, accepts=accepts)
 
 
 def load_fleet_to_start(invocation: Invocation, agents: Sequence[str] = ()) -> Fleet:
@@ -155,18 +162,26 @@ SHOWN = 5
 """How many changes are named in a line."""
 
 
-def admitted(invocation: Invocation, fleet: Fleet, *, agent: str | None = None) -> Fleet:
-    """The fleet without what waits for a person; on a terminal the person there accepts all of it.
+def admitted(
+    invocation: Invocation, fleet: Fleet, *, agent: str | None = None, accepts: bool = True
+) -> Fleet:
+    """The fleet without what waits for a person; on a terminal the person there accepts all of it, if it `accepts`.
 
     `RefusedError` when `agent` is one that waits as a whole.
     """
     state_dir = invocation.new_state_directory()
     if not state_dir.is_dir():
         return fleet  # recorded with the first job
-    admission = admit(
-        fleet, state_dir, at=system_clock().now(), is_accepted=is_at_terminal(invocation)
+    admission = admit_answered(
+        fleet,
+        state_dir,
+        at=system_clock().now(),
+        is_accepted=accepts and is_at_terminal(invocation),
     )
     show_admission(invocation, admission)
+    if admission.pending or admission.accepted:
+        with suppress(NightherdError):  # the next one that loads the files asks
+            anyio.run(ask_about, held_by(admission), state_dir)
     if agent in admission.fleet.withheld:
         get_agent(admission.fleet.agents, agent, admission.fleet.withheld)
     return admission.fleet

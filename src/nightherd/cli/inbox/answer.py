@@ -17,7 +17,7 @@ from nightherd.engine.operations.inbox import Answered
 from nightherd.engine.operations.requests import Answer
 from nightherd.engine.operations.tokens import TOKEN_VARIABLE, person_with
 from nightherd.errors import UsageError
-from nightherd.model.inbox.item import Verdict
+from nightherd.model.inbox.item import ItemKind, Verdict
 from nightherd.ports import StateReader
 from nightherd.views.inbox import find_item_id, item_document, show_item
 from nightherd.wiring.machine import user_name
@@ -132,7 +132,10 @@ def answer(
     with closing(open_reader(state)) as reader:
         item = show_item(reader, find_item_id(reader, reference)).item
         by = person(invocation, reader)
-    fleet = load_fleet_with_notices(invocation, agent=item.agent, is_run=True)
+    is_about_file = item.kind is ItemKind.RELOAD
+    fleet = load_fleet_with_notices(
+        invocation, agent=item.agent, is_run=not is_about_file, accepts=False
+    )
     request = Answer(
         item_id=item.id,
         verdict=verdict,
@@ -143,7 +146,10 @@ def answer(
         seen_hash=item.hash,
         limits=limits or {},
     )
-    _tell(open_client(invocation, fleet).answer(request), invocation)
+    answered = open_client(invocation, fleet).answer(request)
+    if verdict is Verdict.ACCEPT:
+        load_fleet_with_notices(invocation, is_quiet=True, is_run=True, accepts=False)
+    _tell(answered, invocation)
 
 
 def _tell(answered: Answered, invocation: Invocation) -> None:
