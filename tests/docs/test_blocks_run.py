@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import warm_command
 from components import Components
-from document_blocks import Block, Command, blocks, commands, matches
+from document_reader import REPOSITORY, Reader
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import make_stage
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs/guide").glob("*.md"))]
 
 
@@ -28,87 +21,6 @@ SAID = (
     Say(text="I will look at what is there.", calls=(Call("Bash", {"command": "ls *.yaml"}),)),
     Say(text="There is a fleet file, and nothing else yet."),
 )
-
-
-PLAIN = re.compile(r"""nightherd(?: (?:[\w@./:=,+-]+|'[^']*'|"[^"$`\\]*"))+""")
-"""A command that the shell adds nothing to."""
-WHOLE = {"README.md", "daemon.md"}
-"""Pages whose every command is a process of its own, as for a person. Elsewhere plain ones are forked: a third of the time."""
-
-
-def environment(home: Path) -> dict[str, str]:
-    """What a person's shell would have, with the installed `nightherd` on PATH and nothing of ours set."""
-    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    git = {name: value for name, value in os.environ.items() if name.startswith("GIT_")}
-    return {**kept, **git, "PATH": path, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "100"}
-
-
-class Reader:
-    """Someone who follows a page literally: writes the files it shows and types the commands it shows."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory / "work"
-        self.directory.mkdir()
-        self.environment = environment(directory)
-
-    def follow(self, page: Path) -> None:
-        for block in blocks(page):
-            if block.file is not None:
-                self.write(block)
-            elif block.language in {"console", "sh"}:
-                for command in commands(block):
-                    self.run(command, page)
-
-    def write(self, block: Block) -> None:
-        assert block.file is not None
-        target = self.directory / block.file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        is_changed = target.exists()
-        target.write_text(block.text)
-        if is_changed and (self.directory / ".nightherd").is_dir():
-            # At a terminal the next command accepts it; here there is none.
-            words = ["reload", "--accept"]
-            warm_command.run(words, self.directory, self.environment, is_mixed=True)
-
-    def run(self, command: Command, page: Path) -> None:
-        if re.match(r"make \w+", command.text):
-            # These prepare or test the checkout itself: that they exist is what a page can promise.
-            self.check(command, page, ["make", "-n", *command.text.split()[1:]], REPOSITORY)
-        elif command.text.startswith("cd "):
-            self.directory = (self.directory / command.text.removeprefix("cd ")).resolve()
-            assert self.directory.is_dir(), f"{page.name}:{command.line}: {command.text}"
-        elif PLAIN.fullmatch(command.text) and page.name not in WHOLE:
-            self.fork(command, page)
-        else:
-            # A line someone types ends as its last command does; a script stops where one fails.
-            shell = ["sh", "-e", "-c"] if command.is_script else ["sh", "-c"]
-            self.check(command, page, [*shell, command.text], self.directory)
-
-    def fork(self, command: Command, page: Path) -> None:
-        words = shlex.split(command.text)[1:]
-        done = warm_command.run(words, self.directory, self.environment, is_mixed=True)
-        self.compare(command, page, done.returncode, done.stdout + done.stderr)
-
-    def check(self, command: Command, page: Path, arguments: list[str], directory: Path) -> None:
-        done = subprocess.run(
-            arguments,
-            cwd=directory,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.compare(command, page, done.returncode, done.stdout)
-
-    def compare(self, command: Command, page: Path, code: int, printed: str) -> None:
-        where = f"{page.name}:{command.line}: $ {command.text}"
-        assert code == 0, f"{where}\nended with {code}:\n{printed}"
-        if command.expected and not command.text.startswith("make "):
-            assert matches(command.expected, printed), (
-                f"{where}\nshould print:\n{command.expected}\nbut printed:\n{printed}"
-            )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import click
 
+from nightherd.cli.fleet.template import (
+    TEMPLATES,
+    refuse_existing,
+    template_texts,
+    write_template,
+)
 from nightherd.cli.invocation import Invocation, json_option
+from nightherd.cli.screen.render import Screen
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, fleet_file_in
 from nightherd.config.json_schema import json_schema
 from nightherd.errors import NightherdError, RefusedError
@@ -51,36 +58,86 @@ agents:
 """
 
 
-@click.command("init", epilog="Example: nightherd init my-fleet")
+@click.command("init", epilog="Example: nightherd init my-fleet --template pr-review")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--template",
+    type=click.Choice(tuple(TEMPLATES)),
+    metavar="NAME",
+    help=f"Fleet to begin with: {', '.join(TEMPLATES)}.",
+)
+@click.option("--list-templates", is_flag=True, help="List the templates and write nothing.")
 @click.option("--force", is_flag=True, help="Replace an existing fleet file.")
 @json_option
 @click.pass_obj
-def init(invocation: Invocation, directory: Path | None, force: bool) -> None:
-    """Create a fleet file. It goes into DIR (the current directory by default) and has one agent that runs at once."""
-    screen = invocation.screen
+def init(
+    invocation: Invocation,
+    directory: Path | None,
+    template: str | None,
+    list_templates: bool,
+    force: bool,
+) -> None:
+    """Create a fleet file. It goes into DIR (the current directory by default) and has one agent that runs at once.
+
+    A template also has a README and the files its fleet needs. It replaces no file.
+    """
+    if list_templates:
+        _list_templates(invocation.screen)
+        return
+    if template is not None and force:
+        raise click.UsageError("--force is not for templates: they replace no file")
     target = invocation.cwd / directory if directory is not None else invocation.cwd
-    present = fleet_file_in(target)
-    if present is not None and not force:
-        raise RefusedError(f"{present} already exists", hint="nightherd init --force")
     try:
-        written = write_fleet(target, FLEET, name=present.name if present else FLEET_FILE_NAMES[0])
+        written = _write(target, template, force=force)
     except OSError as error:
         where = error.filename or target
         raise NightherdError(f"cannot write {where}: {error.strerror or error}") from error
+    screen = invocation.screen
     if screen.is_json:
-        data = {"directory": str(target), "files": [str(path) for path in written]}
+        files = [str(path) for path in written]
+        data = {"directory": str(target), "files": files, "template": template}
         screen.document("init", data, system_clock().now())
         return
     for path in written:
         screen.show(str(path.relative_to(target)))
     screen.flush()
     enter = f"cd {directory} && " if directory is not None else ""
-    screen.say(f"  try: {screen.err.bold(enter + 'nightherd run hello')}")
+    first = TEMPLATES[template].first_command if template is not None else "nightherd run hello"
+    screen.say(f"  try: {screen.err.bold(enter + first)}")
+    if template is not None:
+        screen.say("  README.md has the next commands")
 
 
-def write_fleet(directory: Path, text: str, *, name: str = FLEET_FILE_NAMES[0]) -> list[Path]:
-    """Write the fleet file, its schema and, in a git work tree, the line that keeps state out of git."""
+def _write(target: Path, template: str | None, *, force: bool) -> list[Path]:
+    """Write the fleet, from a template or the first example; return the files, the fleet file first."""
+    if template is not None:
+        texts = template_texts(template)
+        refuse_existing(target, texts)
+        fleet, *rest = write_fleet(target, texts[FLEET_FILE_NAMES[0]], is_new=True)
+        return [fleet, *write_template(target, template, texts), *rest]
+    present = fleet_file_in(target)
+    if present is not None and not force:
+        raise RefusedError(f"{present} already exists", hint="nightherd init --force")
+    return write_fleet(target, FLEET, name=present.name if present else FLEET_FILE_NAMES[0])
+
+
+def _list_templates(screen: Screen) -> None:
+    if screen.is_json:
+        data = [{"name": name, "description": one.description} for name, one in TEMPLATES.items()]
+        screen.document("templates", data, system_clock().now())
+        return
+    width = max(map(len, TEMPLATES))
+    for name, one in TEMPLATES.items():
+        screen.show(f"{name:<{width}}  {one.description}")
+
+
+def write_fleet(
+    directory: Path, text: str, *, name: str = FLEET_FILE_NAMES[0], is_new: bool = False
+) -> list[Path]:
+    """Write the fleet file, its schema and, in a git work tree, the line that keeps state out of git.
+
+    With `is_new` a fleet file that is there is never replaced.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     fleet, schema = directory / name, directory / SCHEMA
     (directory / STATE_DIRECTORY).mkdir(mode=0o700, exist_ok=True)
@@ -92,7 +149,8 @@ def write_fleet(directory: Path, text: str, *, name: str = FLEET_FILE_NAMES[0]) 
     written = [fleet, schema]
     if _is_in_git(directory) and _ignore(directory / ".gitignore"):
         written.append(directory / ".gitignore")
-    fleet.write_text(text, encoding="utf-8")
+    with fleet.open("x" if is_new else "w", encoding="utf-8") as stream:
+        stream.write(text)
     return written
 
 

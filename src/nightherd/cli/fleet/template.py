@@ -1,0 +1,70 @@
+"""Templates: whole fleets that `nightherd init --template` writes, with a README and the files they need."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightherd.config.discovery import FLEET_FILE_NAMES
+from nightherd.errors import RefusedError
+
+FOLDER = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One fleet to begin with."""
+
+    description: str
+    first_command: str
+    """What to type first."""
+    directories: tuple[str, ...] = ()
+    """Empty directories that the fleet needs."""
+
+
+TEMPLATES: Mapping[str, Template] = {
+    "nightly": Template(
+        description="An agent works every night within limits; a digest and the inbox in the morning.",
+        first_command="nightherd schedule run caretaker/nightly",
+    ),
+    "pr-review": Template(
+        description="A pull request starts a reviewer, which waits for your approval before it pushes.",
+        first_command="sh sample.sh && nightherd run reviewer",
+        directories=("checkout",),
+    ),
+}
+
+
+def template_texts(name: str) -> dict[str, str]:
+    """Return the files of a template by their names, the fleet file first."""
+    files = sorted(
+        (path for path in (FOLDER / name).iterdir() if path.is_file()),
+        key=lambda path: (path.name != FLEET_FILE_NAMES[0], path.name),
+    )
+    return {path.name: path.read_text(encoding="utf-8") for path in files}
+
+
+def refuse_existing(directory: Path, texts: Mapping[str, str]) -> None:
+    """Raise `RefusedError` when a file of the template, or another fleet file, is in the directory already."""
+    names = dict.fromkeys((*texts, *FLEET_FILE_NAMES))
+    present = [name for name in names if os.path.lexists(directory / name)]
+    if present:
+        raise RefusedError(
+            f"{directory} has {', '.join(present)} already, and nothing is overwritten",
+            hint="nightherd init --template NAME DIR",
+        )
+
+
+def write_template(directory: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
+    """Write the files of the template except its fleet file, and make its directories; no file is replaced."""
+    written = []
+    for file, text in texts.items():
+        if file not in FLEET_FILE_NAMES:
+            with (directory / file).open("x", encoding="utf-8") as stream:
+                stream.write(text)
+            written.append(directory / file)
+    for folder in TEMPLATES[name].directories:
+        (directory / folder).mkdir(exist_ok=True)
+    return written
