@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nightherd.errors import TransitionError
 from nightherd.model.agents.state import AGENT_LIFECYCLE, AgentStatus
+from nightherd.model.inbox.item import ITEM_LIFECYCLE, ItemStatus
 from nightherd.model.jobs.job import (
     EXECUTION_LIFECYCLE,
     JOB_LIFECYCLE,
@@ -35,6 +36,7 @@ LIFECYCLES: list[tuple[Lifecycle[StrEnum], type[StrEnum]]] = [
     (SCHEDULE_LIFECYCLE, ScheduleStatus),  # type: ignore[list-item]
     (WORKER_LIFECYCLE, WorkerStatus),  # type: ignore[list-item]
     (AGENT_LIFECYCLE, AgentStatus),  # type: ignore[list-item]
+    (ITEM_LIFECYCLE, ItemStatus),
 ]
 every_lifecycle = pytest.mark.parametrize(
     ("lifecycle", "statuses"), LIFECYCLES, ids=[lifecycle.noun for lifecycle, _ in LIFECYCLES]
@@ -91,8 +93,9 @@ def test_no_sequence_of_wishes_leaves_the_table(
         (WORKER_LIFECYCLE, {WorkerStatus.LEFT, WorkerStatus.LOST}),
         (SCHEDULE_LIFECYCLE, set()),
         (AGENT_LIFECYCLE, set()),
+        (ITEM_LIFECYCLE, set(ItemStatus) - {ItemStatus.PENDING}),
     ],
-    ids=["job", "session", "execution", "worker", "schedule", "agent"],
+    ids=["job", "session", "execution", "worker", "schedule", "agent", "item"],
 )
 def test_these_statuses_are_final(lifecycle: Lifecycle[StrEnum], terminal: set[StrEnum]) -> None:
     assert lifecycle.terminal == terminal

@@ -12,6 +12,7 @@ from nightherd.testing import (
     delivery_contract,
     fleet_contract,
     inbox_contract,
+    inbox_jobs_contract,
     jobs_contract,
     notification_contract,
     order_contract,
@@ -21,6 +22,7 @@ from nightherd.testing import (
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
 from nightherd.testing.inbox_contract import INBOX_CHECKS
+from nightherd.testing.inbox_jobs_contract import INBOX_JOBS_CHECKS
 from nightherd.testing.jobs_contract import JOBS_CHECKS
 from nightherd.testing.notification_contract import NOTIFICATION_CHECKS
 from nightherd.testing.order_contract import ORDER_CHECKS
@@ -38,6 +40,7 @@ from state.stores import STATES, StateFactory
         *DELIVERY_CHECKS,
         *ORDER_CHECKS,
         *INBOX_CHECKS,
+        *INBOX_JOBS_CHECKS,
         *NOTIFICATION_CHECKS,
         *TOKEN_CHECKS,
     ],
@@ -61,6 +64,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (delivery_contract, DELIVERY_CHECKS),
         (order_contract, ORDER_CHECKS),
         (inbox_contract, INBOX_CHECKS),
+        (inbox_jobs_contract, INBOX_JOBS_CHECKS),
         (notification_contract, NOTIFICATION_CHECKS),
         (token_contract, TOKEN_CHECKS),
     ],
