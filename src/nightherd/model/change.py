@@ -41,6 +41,7 @@ from nightherd.model.notifications.changes import (
     DeclareTargets,
     FollowLedger,
     QueueNotifications,
+    RetryTarget,
     SettleNotification,
 )
 from nightherd.model.notifications.notification import (
@@ -217,6 +218,7 @@ Change = (
     | QueueNotifications
     | ClaimNotification
     | SettleNotification
+    | RetryTarget
 )
 
 

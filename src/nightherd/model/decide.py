@@ -79,6 +79,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     notification_changes.QueueNotifications: notifications.queue,
     notification_changes.ClaimNotification: notifications.claim,
     notification_changes.SettleNotification: notifications.settle,
+    notification_changes.RetryTarget: notifications.retry,
 }
 """Who decides which change."""
 

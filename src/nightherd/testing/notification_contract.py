@@ -22,6 +22,7 @@ from nightherd.model.notifications.changes import (
     DeclareTargets,
     FollowLedger,
     QueueNotifications,
+    RetryTarget,
     SettleNotification,
 )
 from nightherd.model.notifications.notification import (
@@ -228,6 +229,18 @@ async def check_failing_target_is_left_alone_for_growing_times(state: OpenState)
     (target,) = state.reader.list_notify_targets()
     assert (target.failures, target.failing_since, target.last_error) == (0, None, None)
     assert await claimed(state, claim(at=at)) == "b"
+
+
+async def check_target_that_works_again_is_sent_what_waits(state: OpenState) -> None:
+    await must_apply(state, declare(PHONE), queue(message("a")), claim())
+    await must_apply(state, settle(notification_id("a:phone"), error="the server answered 500"))
+    assert await claimed(state, claim()) is None
+
+    await must_apply(state, RetryTarget(target=PHONE, at=NOW), RetryTarget(target=MAIL, at=NOW))
+
+    (target,) = state.reader.list_notify_targets()
+    assert (target.failures, target.last_error, target.last_sent_at) == (0, None, NOW)
+    assert await claimed(state, claim()) == "a"
 
 
 async def check_server_that_names_a_time_is_left_alone_until_then(state: OpenState) -> None:

@@ -86,6 +86,11 @@ def test_what_was_sent_and_what_fails_is_listed(cli: Cli, server: Loopback, tmp_
     assert "hello completed: Hello." in shown
     assert "1 attempt: the server answered 500" in cli("status").out
     assert cli("status", "--json").data["failing_notify_targets"][0]["target"] == "phone"
+    server.status = 200
+    assert cli("notify", "test", "phone").code == 0
+    assert cli("worker", "--until-idle").code == 0
+    assert cli("status", "--json").data["failing_notify_targets"] == []
+    assert {one["status"] for one in cli("notify", "--json").data["notifications"]} == {"sent"}
     kept = b"".join(
         one.read_bytes() for one in (tmp_path / ".nightherd").rglob("*") if one.is_file()
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import apprise
 import pytest
 from apprise.manager_plugins import NotificationManager
+from apprise.plugins.slack import NotifySlack
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.notifications.retry_after import parse_retry_after
@@ -101,3 +103,18 @@ def test_a_bot_writes_to_its_channel(service: BotService, channel: str, url: str
 )
 def test_how_long_a_server_wants_to_be_left_alone(text: str | None, wish: timedelta | None) -> None:
     assert parse_retry_after(text, NOW) == wish
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("channel", "named"), [("C0123456789", "+C0123456789"), ("builds", "#builds")]
+)
+def test_apprise_reads_the_address_of_a_slack_bot(channel: str, named: str) -> None:
+    token = "xoxb-1234567890-1234567890-abcdefghijklmnopqrstuvwx"
+    url = Bot(service=BotService.SLACK, channel=channel).url(token)
+
+    service = apprise.Apprise.instantiate(url)
+
+    assert isinstance(service, NotifySlack)
+    assert service.mode == "bot"
+    assert service.channels == [named]

@@ -8,12 +8,13 @@ import click
 from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation, json_option
 from nightherd.errors import InvalidValueError, NotFoundError, RefusedError
+from nightherd.model.notifications.changes import RetryTarget
 from nightherd.model.notifications.message import Message
 from nightherd.model.notifications.routing import with_bots
 from nightherd.model.notifications.target import NotifyTarget
 from nightherd.ports import Outgoing, SendResult
 from nightherd.wiring.notifications import open_sender, why_not_sent
-from nightherd.wiring.stores import known_secrets, system_clock
+from nightherd.wiring.stores import known_secrets, open_store, system_clock
 
 
 @click.command("test", epilog="Example: nightherd notify test phone")
@@ -21,7 +22,10 @@ from nightherd.wiring.stores import known_secrets, system_clock
 @json_option
 @click.pass_obj
 def test(invocation: Invocation, target: str) -> None:
-    """Send a test message to a target. Says why it was not taken; nothing is queued."""
+    """Send a test message to a target. Says why it was not taken.
+
+    If a target that was failing takes it, what waits for the target is sent at once.
+    """
     fleet = load_fleet_with_notices(invocation)
     targets = with_bots(fleet)
     chosen = targets.get(target)
@@ -42,6 +46,7 @@ def test(invocation: Invocation, target: str) -> None:
     screen = invocation.screen
     if error_text is not None:
         raise RefusedError(f"{target} did not take the message: {error_text}")
+    anyio.run(_note_that_it_works, invocation, target)
     if screen.is_json:
         data = {"target": target, "sent": True}
         screen.document("notify_test", data, system_clock().now())
@@ -60,3 +65,16 @@ async def _send(
         url=url, message=message, timeout=target.timeout, allow_hosts=target.allow_hosts
     )
     return await open_sender(invocation.environ).send(outgoing)
+
+
+async def _note_that_it_works(invocation: Invocation, target: str) -> None:
+    """What waits for a target that was failing is sent now, if the fleet has ever run."""
+    state_dir = invocation.new_state_directory()
+    if not (state_dir / "nightherd.db").exists():
+        return
+    clock = system_clock()
+    state = open_store(state_dir, clock)
+    try:
+        await state.apply([RetryTarget(target=target, at=clock.now())])
+    finally:
+        await state.close()

@@ -59,3 +59,10 @@ class SettleNotification(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the same message would be refused again."""
     retry_after: timedelta | None = None
     """How long the server wants to be left alone, where it says so."""
+
+
+class RetryTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The target works again: what waits for it is due now."""
+
+    target: str
+    at: datetime

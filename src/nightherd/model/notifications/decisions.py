@@ -15,6 +15,7 @@ from nightherd.model.notifications.changes import (
     DeclareTargets,
     FollowLedger,
     QueueNotifications,
+    RetryTarget,
     SettleNotification,
 )
 from nightherd.model.notifications.notification import (
@@ -166,6 +167,22 @@ def settle(change: SettleNotification, rows: Rows) -> Answer:
     is_over = change.is_permanent or change.at >= one.give_up_at
     status = NotificationStatus.FAILED if is_over else NotificationStatus.PENDING
     return Applied(rows=(failing, replace(_step(free, status), last_error=error)))
+
+
+def retry(change: RetryTarget, rows: Rows) -> Answer:
+    """End the pause of a target that was failing."""
+    state = rows.get(TargetState, change.target)
+    if state is None or state.failing_since is None:
+        return Applied(rows=())
+    well = replace(
+        state,
+        failures=0,
+        failing_since=None,
+        last_error=None,
+        paused_until=None,
+        last_sent_at=change.at,
+    )
+    return Applied(rows=(well,))
 
 
 def _step(one: Notification, status: NotificationStatus) -> Notification:
