@@ -152,7 +152,7 @@ def test_null_takes_a_key_away(tmp_path: Path) -> None:
         ),
         (
             "retention: {on_completion: {archive_path: 'threads/{thread_id}/'}}\n",
-            "the job's own document is there",
+            "archiving would delete the job's own document there",
         ),
         ("state: {schema: {properties: {status: {enum: []}}}}\n", "must not be empty"),
         ("state: {schema: {properties: {status: {type: []}}}}\n", "must not be empty"),

@@ -265,7 +265,7 @@ def test_session_whose_transcript_is_nowhere_goes_on_from_our_record(
     assert places == sorted(places)
     assert -1 not in places
     assert on["status"] == "completed"
-    assert "told what is on record" in on["session_note"]
+    assert "with a summary of the recorded one" in on["session_note"]
     # Nothing of it is on record twice.
     assert herd.texts(on["session_id"]) == [
         *("pick a colour", "I look", "seven", "it is blue", "which was it?", "as I said")
