@@ -42,7 +42,7 @@ dry_run_option = click.option(
     epilog="Example: nightherd import claude --dry-run",
 )
 def import_group() -> None:
-    """Import jobs and sessions of other tools. Their files are only read; a second import adds only what is new."""
+    """Import jobs, sessions and schedules from other tools. Their files are only read; a second import adds only what is new."""
 
 
 @click.command("herdctl", epilog="Example: nightherd import herdctl ../old-fleet")

@@ -39,9 +39,9 @@ COMMANDS = {
     "api": Entry("nightherd.cli.daemon.api:api", "Send a request to the daemon's API."),
     "worker": Entry("nightherd.cli.daemon.start:worker", "Run queued jobs without a daemon."),
     "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show, follow and control jobs."),
-    "inbox": Entry("nightherd.cli.inbox.list:inbox", "Show and answer what waits for a person."),
-    "token": Entry("nightherd.cli.inbox.token:token", "Add, list and revoke named tokens."),
-    "logs": Entry("nightherd.cli.daemon.logs:logs", "Show the operator log."),
+    "inbox": Entry("nightherd.cli.inbox.list:inbox", "Show and answer approvals, questions and failures."),
+    "token": Entry("nightherd.cli.inbox.token:token", "Add, list and revoke API access tokens."),
+    "logs": Entry("nightherd.cli.daemon.logs:logs", "Show nightherd's own log."),
     "session": Entry(
         "nightherd.cli.sessions.list:session", "List, show, fork and manage sessions."
     ),
@@ -61,7 +61,7 @@ COMMANDS = {
     ),
     "doctor": Entry("nightherd.cli.doctor:doctor", "Check and repair the state directory."),
     "import": Entry(
-        "nightherd.cli.imports:import_group", "Import jobs and sessions of other tools."
+        "nightherd.cli.imports:import_group", "Import jobs, sessions and schedules from other tools."
     ),
     "config": Entry("nightherd.cli.fleet.config:config", "Check and show the fleet file."),
     "service": Entry("nightherd.cli.daemon.systemd:service", "Run the fleet under systemd."),
@@ -113,7 +113,7 @@ ELSEWHERE = {
     elsewhere=ELSEWHERE,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: nightherd demo",
+    epilog="Start with: nightherd demo, then: nightherd init",
 )
 @click.option(
     "--config",

@@ -46,7 +46,7 @@ LOOK_S = 0.25
 def logs(
     invocation: Invocation, agent: str | None, follow: bool, count: int | None, since: str | None
 ) -> None:
-    """Show the operator log. It has a line for each start, end and failure; AGENT shows only that agent's jobs.
+    """Show nightherd's own log. It has a line for each start, end and failure; AGENT shows only that agent's jobs.
 
     --json prints one document per line.
     """

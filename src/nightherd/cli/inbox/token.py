@@ -34,7 +34,7 @@ HEADING = ("NAME", "ADDED", "BY", "STATUS")
     epilog="Example: nightherd token add alice",
 )
 def token() -> None:
-    """Add, list and revoke named tokens. Answers with a token are recorded under its name."""
+    """Add, list and revoke API access tokens. Answers with a token are recorded under its name."""
 
 
 @click.command("add", epilog="Example: nightherd token add alice")
