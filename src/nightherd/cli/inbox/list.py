@@ -72,13 +72,13 @@ item_argument = click.argument("item", metavar="ITEM", shell_complete=complete_i
         "retry": Entry("nightherd.cli.inbox.answer:retry", "Try a failed job again."),
         "dismiss": Entry("nightherd.cli.inbox.answer:dismiss", "Dismiss a failure."),
         "accept": Entry("nightherd.cli.inbox.answer:accept", "Accept a changed fleet file."),
-        "comment": Entry("nightherd.cli.inbox.answer:comment", "Add a comment; decides nothing."),
+        "comment": Entry("nightherd.cli.inbox.answer:comment", "Add a comment to an item."),
     },
     default="list",
     epilog="Example: nightherd inbox approve ask-1f",
 )
 def inbox() -> None:
-    """Show and answer what waits for a person: approvals, questions, limits, failures.
+    """Show and answer approvals, questions and failures. Everything that waits for a person is here.
 
     ITEM is an id, a unique beginning of one, @last, or the id of its job.
     """
@@ -205,7 +205,7 @@ def item_table(
 @json_option
 @click.pass_obj
 def show(invocation: Invocation, item: str) -> None:
-    """Show an item with all that it asks, and what each answer does."""
+    """Show an item with all that it asks. Also shows what each answer does."""
     screen, now = invocation.screen, system_clock().now()
     with closing(open_reader(invocation.state_directory())) as reader:
         shown = show_item(reader, find_item_id(reader, item))
