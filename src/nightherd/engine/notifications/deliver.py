@@ -20,7 +20,7 @@ from nightherd.model.notifications.message import Message, render_message
 from nightherd.model.notifications.notification import Notification, NotificationStatus
 from nightherd.model.notifications.routing import targets_for
 from nightherd.model.notifications.target import NotifyEvent, NotifyTarget
-from nightherd.ports import Outgoing, SendResult
+from nightherd.ports import Outgoing, Send, SendResult
 
 LEASE_MARGIN = timedelta(seconds=45)
 """How much longer than its timeout a claim lasts: starting the process, and settling."""
@@ -29,22 +29,21 @@ LEASE_MARGIN = timedelta(seconds=45)
 async def deliver(target: NotifyTarget, fleet: Fleet, context: NotifyContext) -> int:
     """Send what is due for the target until something fails or nothing is left; return how many were sent."""
     sent = 0
-    while True:
-        claimed = await _claim(target, context)
-        if claimed is None:
-            return sent
-        context.probe("notify.claimed")
-        result = await _send(_as_told(claimed, target, fleet), claimed, context)
-        context.probe("notify.sent")
-        with anyio.CancelScope(shield=True):
-            # What was sent is settled: else it would be sent once more.
-            is_settled = await _settle(claimed, result, context)
-        if not is_settled:
-            return sent
-        context.probe("notify.settled")
-        if result.error is not None and not result.is_permanent:
-            return sent
-        sent += result.error is None
+    async with context.sender.batch() as send:
+        while True:
+            claimed = await _claim(target, context)
+            if claimed is None:
+                return sent
+            context.probe("notify.claimed")
+            result = await _send(_as_told(claimed, target, fleet), claimed, send, context)
+            context.probe("notify.sent")
+            with anyio.CancelScope(shield=True):
+                # What was sent is settled: else it would be sent once more.
+                is_settled = await _settle(claimed, result, context)
+            context.probe("notify.settled")
+            if not is_settled or (result.error is not None and not result.is_permanent):
+                return sent
+            sent += result.error is None
 
 
 async def _claim(target: NotifyTarget, context: NotifyContext) -> Notification | None:
@@ -68,7 +67,9 @@ def _as_told(one: Notification, target: NotifyTarget, fleet: Fleet) -> NotifyTar
     return targets_for(fleet, one.agent, one.schedule).get(one.target, target)
 
 
-async def _send(target: NotifyTarget, one: Notification, context: NotifyContext) -> SendResult:
+async def _send(
+    target: NotifyTarget, one: Notification, send: Send, context: NotifyContext
+) -> SendResult:
     """Send it once. Whatever goes wrong is a result: nothing here may end the notifier."""
     try:
         message = _message(target, one, context)
@@ -78,7 +79,7 @@ async def _send(target: NotifyTarget, one: Notification, context: NotifyContext)
             timeout=target.timeout,
             allow_hosts=target.allow_hosts,
         )
-        result = await context.sender.send(outgoing)
+        result = await send(outgoing)
     except InvalidValueError as error:
         return SendResult(error=error.message)
     except Exception as error:  # noqa: BLE001 (an edge: the next try may work)
