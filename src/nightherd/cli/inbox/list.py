@@ -64,7 +64,7 @@ item_argument = click.argument("item", metavar="ITEM", shell_complete=complete_i
     cls=LazyGroup,
     entries={
         "list": Entry("nightherd.cli.inbox.list:list_items", "List what waits for a person."),
-        "show": Entry("nightherd.cli.inbox.list:show", "Show an item with all that it asks."),
+        "show": Entry("nightherd.cli.inbox.list:show", "Show what an item asks."),
         "approve": Entry("nightherd.cli.inbox.answer:approve", "Approve a call."),
         "reject": Entry("nightherd.cli.inbox.answer:reject", "Reject what an item asks for."),
         "reply": Entry("nightherd.cli.inbox.answer:reply", "Answer a question."),
@@ -72,13 +72,13 @@ item_argument = click.argument("item", metavar="ITEM", shell_complete=complete_i
         "retry": Entry("nightherd.cli.inbox.answer:retry", "Try a failed job again."),
         "dismiss": Entry("nightherd.cli.inbox.answer:dismiss", "Dismiss a failure."),
         "accept": Entry("nightherd.cli.inbox.answer:accept", "Accept a changed fleet file."),
-        "comment": Entry("nightherd.cli.inbox.answer:comment", "Add a comment; decides nothing."),
+        "comment": Entry("nightherd.cli.inbox.answer:comment", "Add a comment to an item."),
     },
     default="list",
     epilog="Example: nightherd inbox approve ask-1f",
 )
 def inbox() -> None:
-    """Show and answer what waits for a person: approvals, questions, limits, failures.
+    """Show and answer what waits for a person. That is approvals, questions, limits and failures.
 
     ITEM is an id, a unique beginning of one, @last, or the id of its job.
     """
@@ -205,7 +205,7 @@ def item_table(
 @json_option
 @click.pass_obj
 def show(invocation: Invocation, item: str) -> None:
-    """Show an item with all that it asks, and what each answer does."""
+    """Show what an item asks. Also says what each answer does."""
     screen, now = invocation.screen, system_clock().now()
     with closing(open_reader(invocation.state_directory())) as reader:
         shown = show_item(reader, find_item_id(reader, item))

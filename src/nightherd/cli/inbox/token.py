@@ -42,7 +42,7 @@ def token() -> None:
 @json_option
 @click.pass_obj
 def add(invocation: Invocation, name: str) -> None:
-    """Add a named token and print it. It is shown once; only its hash is kept."""
+    """Add a named token. It is printed once; only its hash is kept."""
     state_dir = invocation.new_state_directory()
     refuse_agents(state_dir, "adding a token")
     added, secret = anyio.run(_add, name, state_dir, _person(invocation))
