@@ -188,6 +188,9 @@ class InboxReader(Protocol):
     def count_pending_items(self) -> Mapping[ItemKind, int]:
         """How many items wait, by kind; kinds of which none waits are left out."""
 
+    def jobs_without_item(self, limit: int) -> Sequence[JobId]:
+        """Jobs that wait for a person, or are among the last 1,000 that failed, and about which nobody is asked."""
+
     def oldest_pending_item(self) -> InboxItem | None:
         """The item that has waited longest, or None when nothing waits."""
 

@@ -238,6 +238,10 @@ class SqliteReader(SqliteJobReader):
         found = rows.values("count_pending_items") if rows else ()
         return {ItemKind(str(kind)): int(str(count)) for kind, count in found}
 
+    def jobs_without_item(self, limit: int) -> Sequence[JobId]:
+        rows = self._rows()
+        return [JobId(str(id)) for (id,) in rows.values("jobs_without_item", limit)] if rows else []
+
     def oldest_pending_item(self) -> InboxItem | None:
         rows = self._rows()
         found = rows.list(InboxItem, "oldest_pending_item", ()) if rows else ()
