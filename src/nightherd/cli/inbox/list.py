@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -27,6 +25,7 @@ from nightherd.model.inbox.item import VERDICTS, InboxItem, InboxQuery, ItemKind
 from nightherd.model.units import format_usd
 from nightherd.views.inbox import (
     ShownItem,
+    asked_blocks,
     find_item_id,
     item_document,
     item_row,
@@ -248,24 +247,8 @@ def _card(shown: ShownItem, screen: Screen, now: datetime) -> Iterator[str]:
 
 def _asks(shown: ShownItem) -> Iterator[str]:
     """What is asked, in full."""
-    body: dict[str, Any] = dict(shown.texts.body)
-    tool, preview = body.pop("tool", None), body.pop("preview", None)
-    question, options = body.pop("question", None), body.pop("options", ())
-    if question is not None:
-        yield from _block("question", str(question))
-        yield from (f"  {number}. {one_line(str(one))}" for number, one in enumerate(options, 1))
-        return
-    if tool is not None:
-        given = body.pop("input", {})
-        is_command = isinstance(given, dict) and set(given) == {"command"}
-        text = given["command"] if is_command else json.dumps(given, indent=2, ensure_ascii=False)
-        yield from _block(f"{tool} would run" if is_command else f"{tool} with", str(text))
-        if preview is not None:
-            yield from _block("change", str(preview))
-        return
-    for name, value in body.items():
-        if value is not None:
-            yield from _block(name, str(value))
+    for label, text in asked_blocks(shown.texts):
+        yield from _block(label, text)
 
 
 def _block(label: str, text: str) -> Iterator[str]:

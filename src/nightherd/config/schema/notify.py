@@ -74,6 +74,9 @@ class NotifyTarget(Model):
     allow_hosts: tuple[Host, ...] = Field(
         (), description="Hosts that may be reached although their address is private."
     )
+    approver: Name | None = Field(
+        None, description="Name under which its reader answers by links; by default the target's."
+    )
     timeout: Span = Field(
         timedelta(seconds=30), description="How long sending one message may take."
     )

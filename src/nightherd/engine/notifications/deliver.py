@@ -10,6 +10,7 @@ from datetime import timedelta
 import anyio
 
 from nightherd.engine.notifications.context import NotifyContext
+from nightherd.engine.notifications.links import AnswerLinks
 from nightherd.errors import InvalidValueError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import Refused
@@ -35,7 +36,9 @@ async def deliver(target: NotifyTarget, fleet: Fleet, context: NotifyContext) ->
             if claimed is None:
                 return sent
             context.probe("notify.claimed")
-            result = await _send(_as_told(claimed, target, fleet), claimed, send, context)
+            told = _as_told(claimed, target, fleet)
+            links = AnswerLinks(fleet, told, context)
+            result = await _send(told, claimed, links, send, context)
             context.probe("notify.sent")
             with anyio.CancelScope(shield=True):
                 # What was sent is settled: else it would be sent once more.
@@ -68,17 +71,22 @@ def _as_told(one: Notification, target: NotifyTarget, fleet: Fleet) -> NotifyTar
 
 
 async def _send(
-    target: NotifyTarget, one: Notification, send: Send, context: NotifyContext
+    target: NotifyTarget,
+    one: Notification,
+    links: AnswerLinks,
+    send: Send,
+    context: NotifyContext,
 ) -> SendResult:
     """Send it once. Whatever goes wrong is a result: nothing here may end the notifier."""
     try:
-        message = _message(target, one, context)
+        message = _message(target, one, links, context)
         outgoing = Outgoing(
             url=target.address(context.environment),
             message=message,
             timeout=target.timeout,
             allow_hosts=target.allow_hosts,
         )
+        await links.record()
         result = await send(outgoing)
     except InvalidValueError as error:
         return SendResult(error=error.message)
@@ -93,17 +101,19 @@ async def _send(
     )
 
 
-def _message(target: NotifyTarget, one: Notification, context: NotifyContext) -> Message:
+def _message(
+    target: NotifyTarget, one: Notification, links: AnswerLinks, context: NotifyContext
+) -> Message:
     texts = context.reader.find_notification_texts(one.id)
     fields = dict(texts.fields) if texts is not None else {"title": one.subject}
     is_digest = one.event is NotifyEvent.DIGEST
     if is_digest:
-        fields = digest_texts(fields, lambda item: context.link(item, target.id))
+        fields = digest_texts(fields, links)
     return render_message(
         fields,
         target=target.id,
         spell=context.spell,
-        link=context.link(one.item_id, target.id) if one.item_id is not None else None,
+        link=None if one.item_id is None else links(one.item_id),
         title=None if is_digest else target.title,
         template=None if is_digest else target.template,
     )
