@@ -223,7 +223,7 @@ class NotificationReader(Protocol):
     def count_open_notifications(self, at: datetime) -> Mapping[str, int]:
         """How many notifications are to be sent by `at`, by target."""
 
-    def notified_change(self) -> int | None:
+    def notified_change(self, cursor: str = "ledger") -> int | None:
         """The change of the ledger up to which notifications were made; None before the first."""
 
 

@@ -328,9 +328,9 @@ class MemoryReader:
         open_ = [one for one in self._rows.all(Notification) if one.is_open and one.due_at <= at]
         return Counter(one.target for one in open_)
 
-    def notified_change(self) -> int | None:
-        cursor = self._rows.get(NotifyCursor, LEDGER)
-        return None if cursor is None else cursor.change
+    def notified_change(self, cursor: str = LEDGER) -> int | None:
+        found = self._rows.get(NotifyCursor, cursor)
+        return None if found is None else found.change
 
     def close(self) -> None:
         """Nothing to give back."""

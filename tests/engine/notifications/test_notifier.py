@@ -413,6 +413,57 @@ def test_a_target_that_is_added_later_hears_no_old_news(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
+def test_a_process_that_runs_some_agents_leaves_the_others_to_those_who_know_them(
+    tmp_path: Path,
+) -> None:
+    clock, sender = FakeClock(BEGINNING + timedelta(hours=1)), RecordingSender()
+    whole = fleet_of(PHONE)
+    own = replace(whole.agents["grazer"], name="other", notify=(replace(MAIL, id="other/mail"),))
+    whole = replace(whole, agents={**whole.agents, "other": own})
+
+    async def main() -> None:
+        async with (
+            outbox(tmp_path, fleet_of(PHONE), sender, clock=clock, by="part") as part,
+            outbox(tmp_path, whole, sender, clock=clock, by="whole") as box,
+        ):
+            part.context = replace(part.context, is_whole=False)
+            part.notifier = Notifier(part.fleet, part.context)
+            await box.round()
+            await part.round()
+            await box.apply(submit(1), start(1), settle(1, outcome=FAILED))
+            await box.apply(submit(2, agent="other"), start(2), settle(2, outcome=FAILED))
+            await part.round()
+            assert [(one.target, one.agent) for one in box.rows()] == [("phone", "grazer")]
+            await box.round()
+            told = sorted((one.target, str(one.agent)) for one in box.rows())
+            assert told == [("other/mail", "other"), ("phone", "grazer"), ("phone", "other")]
+
+    anyio.run(main)
+
+    assert len(sender.outgoing) == 3
+
+
+def test_a_process_that_has_not_reloaded_yet_keeps_nothing_from_a_new_target(
+    tmp_path: Path,
+) -> None:
+    clock = FakeClock(BEGINNING + timedelta(hours=1))
+
+    async def main() -> None:
+        async with (
+            outbox(tmp_path, fleet_of(PHONE), clock=clock, by="old") as old,
+            outbox(tmp_path, fleet_of(PHONE, MAIL), clock=clock, by="new") as new,
+        ):
+            await old.round()
+            await new.round()
+            await new.apply(submit(1), start(1), settle(1, outcome=FAILED))
+            await old.round()
+            assert new.rows() == [], "it waits until it has reloaded"
+            await new.round()
+            assert {one.target for one in new.rows()} == {"phone", "mail"}
+
+    anyio.run(main)
+
+
 def test_an_agent_says_other_things_of_a_target_than_the_fleet(tmp_path: Path) -> None:
     own = replace(PHONE, events=frozenset({NotifyEvent.COMPLETED}), title="${notice.agent}!")
 
