@@ -30,7 +30,7 @@ COMPARED_OF_AGENTS = (
         for key in ("type", "command", "timeout", "url", "method", "headers", "secret_env", "attempts",
                     "directive", "inputs", "retry", "body", "channel_id", "bot_token_env")
     ),
-    *(f"{owner}notify[].{key}" for owner in ("", "schedules.*.") for key in ("url", "url_env", "allow_hosts")),
+    *(f"{owner}notify[].{key}" for owner in ("", "schedules.*.") for key in ("url", "url_env", "allow_hosts", "approver")),
 )  # fmt: skip
 TEXTS = "what an agent is told and how it presents itself"
 TIMES = "when jobs run; what each may do and use is compared"
@@ -65,6 +65,7 @@ COMPARED_OF_FLEETS = (
     *LIMITS, "prices", "max_concurrent", "reload", "docker.enabled", "web.enabled", "web.port", "web.host",
     "web.token_env", "web.hosts", "webhooks.enabled", "webhooks.host", "webhooks.port", "webhooks.secret_env",
     "webhooks.replay_window", "webhooks.endpoints", "notify[].url", "notify[].url_env", "notify[].allow_hosts",
+    "notify[].approver", "web.public_url",
 )  # fmt: skip
 KEEPING = "how work is kept, retried and taken over"
 GRANTS_NOTHING_TO_FLEETS = {

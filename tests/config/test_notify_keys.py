@@ -71,6 +71,8 @@ def test_addresses_are_known_as_secrets(folder: Folder) -> None:
         ("{name: phone, url_env: X, digest: {at: '7:30'}}", "not a time of the day"),
         ("{name: phone, url_env: X, template: '${notice.titel}'}", "notice.titel"),
         ("{name: phone, url_env: X, timeout: 0s}", "greater than 0"),
+        ("{name: phone, url_env: X, allow_hosts: [10.0.0.0/8]}", "is not a host"),
+        ("{name: phone, url_env: X, allow_hosts: ['*.lan']}", "is not a host"),
     ],
 )
 def test_what_is_wrong_with_a_target_is_said_where_it_stands(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import anyio
 
 from engine.notifications.outbox import PHONE, fleet_of, outbox
-from nightherd.ports import Outgoing, Probe, SendResult
+from nightherd.ports import Outgoing, Probe, Send, SendResult
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
@@ -24,6 +26,11 @@ class MailBox:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / ARRIVED
+
+    @asynccontextmanager
+    async def batch(self) -> AsyncIterator[Send]:
+        """Nothing to open."""
+        yield self.send
 
     async def send(self, outgoing: Outgoing) -> SendResult:
         """Take it."""

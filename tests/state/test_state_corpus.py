@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from nightherd.engine.inbox.missing import add_missing_items
 from nightherd.host.process import is_at_work
 from nightherd.model.change import Applied
 from nightherd.model.ids import JobId, SessionId, WorkerId
@@ -27,7 +28,7 @@ from nightherd.testing.state_values import job_id, submit
 from nightherd.views.events import read_events
 from nightherd.views.jobs import job_row, observe_jobs
 from nightherd.wiring.repair import rebuild_database
-from nightherd.wiring.stores import open_journals
+from nightherd.wiring.stores import open_journals, open_repair
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "state"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -151,6 +152,10 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "list_answers": (item,),
         "items_to_expire": (NOW, 5),
         "count_pending_items": (),
+        "find_token": ("hash",),
+        "list_tokens": (),
+        "find_link": ("hash",),
+        "jobs_without_item": (5,),
         "find_notification": (notification,),
         "find_notification_texts": (notification,),
         "list_notifications": (NotificationQuery(),),
@@ -174,6 +179,25 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
     finally:
         reader.close()
     assert (written / "nightherd.db").read_bytes() == before
+
+
+def test_old_failed_jobs_come_into_the_inbox_once(written: Path) -> None:
+    failed = {job["id"] for job in remembered_in(written) if job["status"] == "failed"}
+
+    async def start() -> int:
+        async with open_repair(written) as stores:
+            return await add_missing_items(stores)
+
+    assert anyio.run(start) == len(failed)
+    assert anyio.run(start) == 0
+
+    reader = SqliteReader(written)
+    try:
+        items = reader.list_items(InboxQuery())
+    finally:
+        reader.close()
+    assert {item.job_id for item in items} == failed
+    assert differences(written, at=NOW) == []
 
 
 def test_reader_of_an_older_database_sees_what_is_written_meanwhile(written: Path) -> None:

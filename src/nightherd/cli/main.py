@@ -39,7 +39,9 @@ COMMANDS = {
     "api": Entry("nightherd.cli.daemon.api:api", "Send a request to the daemon's API."),
     "worker": Entry("nightherd.cli.daemon.start:worker", "Run queued jobs without a daemon."),
     "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show, follow and control jobs."),
-    "inbox": Entry("nightherd.cli.inbox.list:inbox", "Show and answer approvals, questions and failures."),
+    "inbox": Entry(
+        "nightherd.cli.inbox.list:inbox", "Show and answer approvals, questions and failures."
+    ),
     "token": Entry("nightherd.cli.inbox.token:token", "Add, list and revoke API access tokens."),
     "logs": Entry("nightherd.cli.daemon.logs:logs", "Show nightherd's own log."),
     "session": Entry(
@@ -61,7 +63,8 @@ COMMANDS = {
     ),
     "doctor": Entry("nightherd.cli.doctor:doctor", "Check and repair the state directory."),
     "import": Entry(
-        "nightherd.cli.imports:import_group", "Import jobs, sessions and schedules from other tools."
+        "nightherd.cli.imports:import_group",
+        "Import jobs, sessions and schedules from other tools.",
     ),
     "config": Entry("nightherd.cli.fleet.config:config", "Check and show the fleet file."),
     "service": Entry("nightherd.cli.daemon.systemd:service", "Run the fleet under systemd."),

@@ -46,6 +46,7 @@ def _target(target: TargetSchema, owner: str) -> NotifyTarget:
         title=target.title,
         template=target.template,
         allow_hosts=target.allow_hosts,
+        approver=target.approver,
         timeout=target.timeout,
         give_up_after=target.give_up_after,
         digest=None
@@ -77,6 +78,7 @@ def _addressed(target: NotifyTarget, fleet: Mapping[str, NotifyTarget]) -> Notif
         url=known.url,
         url_env=known.url_env,
         allow_hosts=known.allow_hosts,
+        approver=target.approver or known.approver,
         title=target.title or known.title,
         template=target.template or known.template,
     )

@@ -14,7 +14,13 @@ import msgspec
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.ids import WorkerId
-from nightherd.model.inbox.changes import AnswerItem, AskPerson, ExpireItem, WithdrawItem
+from nightherd.model.inbox.changes import (
+    AnswerItem,
+    AskAboutJob,
+    AskPerson,
+    ExpireItem,
+    WithdrawItem,
+)
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, InboxTexts
 from nightherd.model.inbox.token import AddToken, AnswerLink, MakeLink, RevokeToken, Token
 from nightherd.model.jobs.changes import (
@@ -207,6 +213,7 @@ Change = (
     | RefreshAdopted
     | AdoptTurns
     | AskPerson
+    | AskAboutJob
     | AnswerItem
     | ExpireItem
     | WithdrawItem

@@ -68,6 +68,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     session_changes.RefreshAdopted: records.refresh,
     session_changes.AdoptTurns: records.adopt_turns,
     inbox_changes.AskPerson: inbox.ask,
+    inbox_changes.AskAboutJob: inbox.ask_about_job,
     inbox_changes.AnswerItem: inbox.answer,
     inbox_changes.ExpireItem: inbox.expire,
     inbox_changes.WithdrawItem: inbox.withdraw,

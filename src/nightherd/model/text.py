@@ -112,3 +112,22 @@ def fill_inputs(text: str, inputs: Mapping[str, Any]) -> str:
         return text
     values = input_values(inputs)
     return PLACE.sub(lambda match: values.get(match[1], match[0]), text)
+
+
+CONTROL = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
+REORDERING = {0x61C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+"""Marks that change the order in which a line is read, and separators that look like nothing."""
+SPELLED = {
+    **{code: f"\\x{code:02x}" for code in CONTROL},
+    **{code: f"\\u{code:04x}" for code in REORDERING},
+    ord("\r"): "\\r",
+}
+"""What stands for each character that a terminal or a browser would obey."""
+
+
+def neutralise(text: str) -> str:
+    """`text` with everything that a terminal or a browser would obey spelled out, so that it can only be read.
+
+    An agent's output is a stranger's text: it must not move the cursor, set a title or hide a line.
+    """
+    return text.replace("\r\n", "\n").translate(SPELLED)

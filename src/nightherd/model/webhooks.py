@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -69,6 +70,28 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
     token_env: str = "NIGHTHERD_WEB_TOKEN"  # noqa: S105 - the name of a variable
     hosts: frozenset[str] = frozenset()
     """Names by which it may be addressed, besides its own."""
+    public_url: str | None = None
+    """Where people reach it: answer links begin so."""
+
+
+def check_public_url(text: str) -> str:
+    """`text` without a last slash, if it is an http or https address that links can begin with; else `InvalidValueError`."""
+    try:
+        parts = urlsplit(text)
+        is_plain = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and "@" not in parts.netloc
+            and not (parts.query or parts.fragment)
+        )
+    except ValueError:
+        is_plain = False
+    if not is_plain or text != text.strip() or not text.isascii() or not text.isprintable():
+        raise InvalidValueError(
+            f"{text!r} is not an address; write https://HOST or https://HOST/PATH"
+        )
+    return text.rstrip("/")
 
 
 def is_loopback(host: str) -> bool:

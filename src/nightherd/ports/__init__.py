@@ -24,7 +24,7 @@ from nightherd.ports.journal import (
     TranscriptShelf,
     Wait,
 )
-from nightherd.ports.notifications import Outgoing, Sender, SendResult
+from nightherd.ports.notifications import Outgoing, Send, Sender, SendResult
 from nightherd.ports.runtime import (
     NoTextStream,
     Runtime,
@@ -80,6 +80,7 @@ __all__ = [
     "Runtime",
     "RuntimeFork",
     "RuntimeRequest",
+    "Send",
     "SendResult",
     "Sender",
     "SessionReader",

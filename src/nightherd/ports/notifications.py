@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what sending needs
+    from contextlib import AbstractAsyncContextManager
+
     from nightherd.model.notifications.message import Message
 
 
@@ -35,8 +38,12 @@ class SendResult(msgspec.Struct, frozen=True, kw_only=True):
     """How long the server wants to be left alone, where it says so."""
 
 
-class Sender(Protocol):
-    """Sends messages. Failures are results; it returns within the message's timeout and some seconds."""
+Send = Callable[[Outgoing], Awaitable[SendResult]]
+"""Sends one message, once."""
 
-    async def send(self, outgoing: Outgoing) -> SendResult:
-        """Send it once."""
+
+class Sender(Protocol):
+    """Sends messages. Failures are results; each returns within its message's timeout and some seconds."""
+
+    def batch(self) -> AbstractAsyncContextManager[Send]:
+        """Open what sends several messages, one after another; nothing that it started is left afterwards."""

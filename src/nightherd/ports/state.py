@@ -188,6 +188,9 @@ class InboxReader(Protocol):
     def count_pending_items(self) -> Mapping[ItemKind, int]:
         """How many items wait, by kind; kinds of which none waits are left out."""
 
+    def jobs_without_item(self, limit: int) -> Sequence[JobId]:
+        """Jobs that wait for a person, or are among the last 1,000 that failed, and about which nobody is asked."""
+
     def oldest_pending_item(self) -> InboxItem | None:
         """The item that has waited longest, or None when nothing waits."""
 
@@ -220,7 +223,7 @@ class NotificationReader(Protocol):
     def count_open_notifications(self, at: datetime) -> Mapping[str, int]:
         """How many notifications are to be sent by `at`, by target."""
 
-    def notified_change(self) -> int | None:
+    def notified_change(self, cursor: str = "ledger") -> int | None:
         """The change of the ledger up to which notifications were made; None before the first."""
 
 

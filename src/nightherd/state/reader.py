@@ -238,6 +238,10 @@ class SqliteReader(SqliteJobReader):
         found = rows.values("count_pending_items") if rows else ()
         return {ItemKind(str(kind)): int(str(count)) for kind, count in found}
 
+    def jobs_without_item(self, limit: int) -> Sequence[JobId]:
+        rows = self._rows()
+        return [JobId(str(id)) for (id,) in rows.values("jobs_without_item", limit)] if rows else []
+
     def oldest_pending_item(self) -> InboxItem | None:
         rows = self._rows()
         found = rows.list(InboxItem, "oldest_pending_item", ()) if rows else ()
@@ -288,10 +292,10 @@ class SqliteReader(SqliteJobReader):
         found = rows.values("count_open_notifications", utc_text(at)) if rows else ()
         return {str(target): int(str(count)) for target, count in found}
 
-    def notified_change(self) -> int | None:
+    def notified_change(self, cursor: str = LEDGER) -> int | None:
         rows = self._rows()
-        cursor = rows.get(NotifyCursor, LEDGER) if rows else None
-        return None if cursor is None else cursor.change
+        found = rows.get(NotifyCursor, cursor) if rows else None
+        return None if found is None else found.change
 
 
 def find_current_session(rows: SqliteRows, key: SessionKey) -> Session | None:

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from nightherd.model.change import Why
-from nightherd.model.inbox.changes import AnswerItem
+from nightherd.model.change import AdoptRows, Why
+from nightherd.model.inbox.changes import AnswerItem, AskAboutJob
 from nightherd.model.inbox.item import ItemKind, ItemStatus, Verdict
 from nightherd.model.jobs.changes import ResumeJob
 from nightherd.model.jobs.job import CHILD_WAITS, ExitReason, JobStatus, SuspendReason
@@ -81,6 +81,51 @@ async def check_failed_job_is_in_the_inbox_until_somebody_decides(state: OpenSta
     await must_apply(state, again)
 
     assert kinds_of(state, 1) == [(ItemKind.FAILURE, ItemStatus.SUPERSEDED)]
+
+
+async def check_job_that_is_tried_again_elsewhere_leaves_the_inbox(state: OpenState) -> None:
+    await must_apply(state, submit(1), start(1), settle(1, outcome=FAILED))
+    await must_apply(state, replace(submit(2), retries=job_id(1)))
+
+    assert kinds_of(state, 1) == [(ItemKind.FAILURE, ItemStatus.SUPERSEDED)]
+
+
+async def check_jobs_of_an_older_version_come_into_the_inbox_once(state: OpenState) -> None:
+    failed = replace(
+        submit(1).job,
+        session_id=None,
+        status=JobStatus.FAILED,
+        exit_reason=ExitReason.ERROR,
+        finished_at=NOW,
+        epoch=1,
+        worker="worker-1",
+        error="it broke",
+    )
+    waiting = replace(
+        failed,
+        id=job_id(2),
+        status=JobStatus.SUSPENDED,
+        exit_reason=None,
+        suspend_reason=SuspendReason.LIMIT,
+        finished_at=None,
+        error="too dear",
+    )
+    foreign = replace(failed, id=job_id(3), worker=None)
+    texts = [replace(submit(1).texts, job_id=job_id(number)) for number in (1, 2, 3)]
+    await must_apply(state, AdoptRows(rows=(failed, waiting, foreign, *texts), source="old"))
+    await must_apply(state, submit(4), start(4), suspend(4))
+    jobs = list(state.reader.jobs_without_item(9))
+    assert jobs == [job_id(1), job_id(2), job_id(4)]
+
+    for _ in range(2):
+        await must_apply(state, *(AskAboutJob(job_id=one, at=NOW + HOUR) for one in jobs))
+
+    assert titles(state) == ["too dear", "it broke"]
+    assert job_of(state, 4).status is JobStatus.PENDING, "it asks again by itself"
+    assert list(state.reader.jobs_without_item(9)) == []
+    await must_apply(state, AskAboutJob(job_id=job_id(4), at=NOW))
+    missing = AskAboutJob(job_id=job_id(9), at=NOW)
+    assert (await refused(state, missing)).why is Why.MISSING
 
 
 async def check_retry_makes_its_job_in_the_same_transaction(state: OpenState) -> None:

@@ -19,7 +19,7 @@ from nightherd.model.inbox.item import (
     ItemKind,
 )
 from nightherd.model.inbox.token import AnswerLink, Token
-from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
+from nightherd.model.jobs.job import CHILD_WAITS, Execution, Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.notifications.notification import (
@@ -277,6 +277,11 @@ class MemoryReader:
     def count_pending_items(self) -> Mapping[ItemKind, int]:
         return Counter(one.kind for one in self._rows.items() if one.is_pending)
 
+    def jobs_without_item(self, limit: int) -> Sequence[JobId]:
+        jobs = sorted(self._rows.all(Job), key=lambda job: job.number)
+        found = [job.id for job in jobs if _lacks_item(job, self.items_of_job(job.id))]
+        return found[:limit]
+
     def oldest_pending_item(self) -> InboxItem | None:
         return next((one for one in self._rows.items() if one.is_pending), None)
 
@@ -323,9 +328,9 @@ class MemoryReader:
         open_ = [one for one in self._rows.all(Notification) if one.is_open and one.due_at <= at]
         return Counter(one.target for one in open_)
 
-    def notified_change(self) -> int | None:
-        cursor = self._rows.get(NotifyCursor, LEDGER)
-        return None if cursor is None else cursor.change
+    def notified_change(self, cursor: str = LEDGER) -> int | None:
+        found = self._rows.get(NotifyCursor, cursor)
+        return None if found is None else found.change
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -339,3 +344,13 @@ class MemoryReader:
         return sorted(
             self._rows.all(Job), key=lambda job: (job.created_at, job.number), reverse=True
         )
+
+
+def _lacks_item(job: Job, items: Sequence[InboxItem]) -> bool:
+    """Whether the job waits for a person or failed, and nobody is asked about it."""
+    if job.status is JobStatus.SUSPENDED:
+        is_own = job.not_before is None and job.error_code != CHILD_WAITS
+        return is_own and not any(one.is_pending for one in items)
+    is_own = job.parent_job_id is None and job.worker is not None
+    has_item = any(one.kind is ItemKind.FAILURE for one in items)
+    return job.status is JobStatus.FAILED and is_own and not has_item

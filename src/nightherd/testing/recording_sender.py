@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
-from nightherd.ports import Outgoing, SendResult
+from nightherd.ports import Outgoing, Send, SendResult
 
 
 def taken(outgoing: Outgoing) -> SendResult:
@@ -18,6 +19,11 @@ class RecordingSender:
     def __init__(self, answer: Callable[[Outgoing], SendResult] = taken) -> None:
         self.outgoing: list[Outgoing] = []
         self.answer = answer
+
+    @asynccontextmanager
+    async def batch(self) -> AsyncIterator[Send]:
+        """Nothing to open."""
+        yield self.send
 
     async def send(self, outgoing: Outgoing) -> SendResult:
         """Keep it."""

@@ -36,10 +36,11 @@ Check = Callable[[OpenSender], Awaitable[None]]
 
 
 async def check_message_that_is_taken_has_no_error(place: OpenSender) -> None:
-    result = await place.sender.send(place.outgoing())
+    async with place.sender.batch() as send:
+        results = [await send(place.outgoing()) for _ in range(2)]
 
-    assert result.error is None
-    assert place.count() == 1
+    assert [result.error for result in results] == [None, None]
+    assert place.count() == 2
 
 
 async def check_message_that_is_not_taken_is_a_result_without_the_address(
@@ -47,7 +48,8 @@ async def check_message_that_is_not_taken_is_a_result_without_the_address(
 ) -> None:
     place.refuse()
 
-    result = await place.sender.send(place.outgoing())
+    async with place.sender.batch() as send:
+        result = await send(place.outgoing())
 
     assert result.error
     assert place.url not in result.error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +175,23 @@ def _without_answer(item: InboxItem) -> str:
         return "it waits"
     end = "the job fails" if item.on_expiry is OnExpiry.FAIL else "it is rejected"
     return f"{end} at {timestamp(item.expires_at)}"
+
+
+def asked_blocks(texts: InboxTexts) -> list[tuple[str, str]]:
+    """What is asked, in full: texts, each with what it is."""
+    body: dict[str, Any] = dict(texts.body)
+    tool, preview = body.pop("tool", None), body.pop("preview", None)
+    question, options = body.pop("question", None), body.pop("options", ())
+    if question is not None:
+        choices = [f"{number}. {one}" for number, one in enumerate(options, 1)]
+        return [("question", "\n".join((str(question), *choices)))]
+    if tool is None:
+        return [(name, str(value)) for name, value in body.items() if value is not None]
+    given = body.pop("input", {})
+    is_command = isinstance(given, dict) and set(given) == {"command"}
+    text = given["command"] if is_command else json.dumps(given, indent=2, ensure_ascii=False)
+    blocks = [(f"{tool} would run" if is_command else f"{tool} with", str(text))]
+    return blocks if preview is None else [*blocks, ("change", str(preview))]
 
 
 def item_row(item: InboxItem) -> dict[str, Any]:

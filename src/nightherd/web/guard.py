@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nightherd.errors import NightherdError
 from nightherd.web.hooks import PREFIX as HOOKS
 from nightherd.web.operations import PERSON
-from nightherd.web.problem import problem, problem_of
+from nightherd.web.problem import is_answer_link, problem, problem_of
 from nightherd.web.socket_file import OPERATIONS
 from nightherd.web.tails import Counters
 
@@ -28,8 +28,8 @@ HEALTH = "/healthz"
 LARGEST_HEAD = 32 * 1024
 """Bytes of a request's target and headers."""
 ASK_SO = (
-    "Authorization: Bearer TOKEN, which is in .nightherd/web-token or what web.token_env names, or was made by"
-    " nightherd token add"
+    "Authorization: Bearer TOKEN, which is in .nightherd/web-token or what web.token_env names, or is a"
+    " named one"
 )
 CLOSE = {"connection": "close"}
 TOO_LARGE = "a body may have at most {} bytes"
@@ -133,6 +133,8 @@ class Guard:
             if host not in hosts:
                 text = f"host {host!r} is not allowed; add it to web.hosts"
                 return closing(problem(403, "forbidden", text))
+            if origin == "null" and is_answer_link(path):
+                origin = None  # so browsers call a page that says where it is to nobody
             if origin is not None and host_of(origin.partition("://")[2]) not in hosts:
                 text = f"pages of {origin!r} are not allowed; add its host to web.hosts"
                 return closing(problem(403, "forbidden", text))
@@ -163,7 +165,7 @@ def _is_hook(path: str) -> bool:
 
 
 def _needs_token(path: str) -> bool:
-    return path != HEALTH and not _is_hook(path)
+    return path != HEALTH and not _is_hook(path) and not is_answer_link(path)
 
 
 def _unclear(scope: Scope, headers: Mapping[str, str]) -> Response | None:

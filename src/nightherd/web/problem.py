@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from nightherd.engine.notifications.links import PATH as LINKS
 from nightherd.errors import ConfigInvalidError, NightherdError, StateFileError, code_of
 from nightherd.next_step import Action, Advice, NextStep, plain_step
 
@@ -95,6 +96,11 @@ def problem(
 
 
 JSON = "application/json"
+
+
+def is_answer_link(path: str) -> bool:
+    """Whether the path is a link that answers an inbox item, and so a secret."""
+    return path.startswith(LINKS)
 
 
 def phrase(status: int) -> str:
@@ -191,5 +197,6 @@ async def _foreign(request: Request, error: Exception) -> Response:
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     where = "".join(traceback.format_exception(error)).rstrip()
-    request.app.state.site.report(f"{request.method} {request.url.path}: {where}")
+    path = LINKS if is_answer_link(request.url.path) else request.url.path
+    request.app.state.site.report(f"{request.method} {path}: {where}")
     return problem(500, "unexpected", f"something went wrong: {type(error).__name__}")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import uvicorn
@@ -23,10 +24,10 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import RandomText
 from nightherd.model.inbox.token import WEB_PERSON
 from nightherd.model.webhooks import LOOPBACK, is_loopback
+from nightherd.web import answer_page, hooks, inbox, jobs, metrics, operations, problem, sessions
 from nightherd.web import fleet as fleet_paths
-from nightherd.web import hooks, inbox, jobs, metrics, operations, problem, sessions
 from nightherd.web.api_context import ApiContext
-from nightherd.web.guard import LARGEST_HEAD, Door, Guard
+from nightherd.web.guard import LARGEST_HEAD, Door, Guard, host_of
 from nightherd.web.protocol import PatientProtocol
 from nightherd.web.socket_file import inode_of, listen, remove
 from nightherd.wiring.machine import user_name
@@ -58,7 +59,7 @@ def make_app(site: ApiContext) -> FastAPI:
     )
     app.state.site = site
     problem.install(app)
-    for room in (fleet_paths, jobs, sessions, inbox, hooks, metrics, operations):
+    for room in (fleet_paths, jobs, sessions, inbox, answer_page, hooks, metrics, operations):
         app.include_router(room.router)
     return app
 
@@ -109,6 +110,8 @@ def ports_of(
         hosts = {web.host.lower(), *(host.lower() for host in web.hosts)}
         if is_loopback(web.host):
             hosts |= LOOPBACK
+        if web.public_url is not None:
+            hosts.add(host_of(urlsplit(web.public_url).netloc))
         door = Door(
             counters=site.counters,
             hook_limit=lambda: site.fleet().webhooks.body_limit,

@@ -57,6 +57,7 @@ def make_notifier(
             sender=open_sender(environ),
             spell=spell,
             by=context.worker,
+            random_text=context.random_text,
             environment=context.environment,
             secrets=context.secrets,
             log=context.log,

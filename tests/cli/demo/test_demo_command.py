@@ -67,11 +67,16 @@ def test_demo_fixes_the_fault_and_prints_all_that_the_readme_shows(
         "killed in the middle of check 4 of 5",
         "\nrescued job-",
         "check 1\ncheck 2\ncheck 3\ncheck 4\ncheck 5\n",
+        "‖ suspended (approval),",
+        "waits for approval of Bash: git commit -q -a --allow-empty",
+        "the worker is killed; nothing runs, and nothing has arrived at the remote",
+        "== nightherd inbox approve job-",
+        "exactly one push arrived\nSubtract the discount\n✔ completed",
         "total $1.0358",
         "nightherd init my-fleet",
     ):
         assert shown in result.stdout, shown
-    assert result.stdout.count("✔ completed") == 6
+    assert result.stdout.count("✔ completed") == 8
     assert list(temporary.iterdir()) == []
     printed = iter([alike(line) for line in result.stdout.splitlines()])
     assert [line for line in sampled if line not in printed] == []
@@ -130,10 +135,11 @@ def test_demo_for_programs_is_one_document_and_needs_no_git(
 
     assert (result.code, result.err) == (0, "")
     assert result.document["schema"] == "nightherd/v1/demo"
-    assert [job["success"] for job in result.data["jobs"]] == [True, True, True]
+    assert [job["success"] for job in result.data["jobs"]] == [True] * 4
     assert "--- a/pricing.py" in result.data["diff"]
     assert "+    return sum(prices) * (100 - discount) / 100" in result.data["diff"]
     assert result.data["counted"] == [f"check {number}" for number in range(1, 6)]
+    assert result.data["published"] == ["Subtract the discount"]
     assert result.data["directory"] is None
 
 

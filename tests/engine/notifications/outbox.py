@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -29,13 +29,14 @@ from nightherd.model.inbox.item import (
 )
 from nightherd.model.notifications.notification import Notification, NotificationQuery
 from nightherd.model.notifications.target import DEFAULT_EVENTS, NotifyEvent, NotifyTarget
+from nightherd.model.webhooks import Web
 from nightherd.ports import Probe, Sender, no_probe
 from nightherd.state.directory import init_state_directory
 from nightherd.state.layout import last_recorded
 from nightherd.state.outbox import LedgerFeed
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.testing.determinism import FakeClock
+from nightherd.testing.determinism import CountingText, FakeClock
 from nightherd.testing.recording_sender import RecordingSender
 from nightherd.testing.state_values import BEGINNING, job_id
 
@@ -51,8 +52,17 @@ def fleet_of(*targets: NotifyTarget, **agent: object) -> Fleet:
     return Fleet(file="/f/nightherd.yaml", agents={"grazer": grazer}, notify=targets)
 
 
+def with_links(fleet: Fleet) -> Fleet:
+    """The fleet as it is reached from outside."""
+    return replace(fleet, web=Web(enabled=True, public_url="https://fleet.example"))
+
+
 def approval(
-    number: int, *, remind_s: tuple[float, ...] = (), title: str = "Bash: git push"
+    number: int,
+    *,
+    remind_s: tuple[float, ...] = (),
+    title: str = "Bash: git push",
+    approvers: Sequence[str] = (),
 ) -> AskPerson:
     """Job `number`, which runs, asks for the approval of a call."""
     key = call_key(job_id(number), "t1")
@@ -72,7 +82,9 @@ def approval(
         tool_use_id="t1",
     )
     body = {"tool": "Bash", "input": {"command": title.removeprefix("Bash: ")}}
-    texts = InboxTexts(item_id=item.id, body=body, terms={"remind_s": list(remind_s)})
+    texts = InboxTexts(
+        item_id=item.id, body=body, terms={"remind_s": list(remind_s), "approvers": list(approvers)}
+    )
     return AskPerson(asked=(Asked(item=item, texts=texts),), job_id=job_id(number), epoch=1)
 
 
@@ -94,6 +106,7 @@ class Outbox:
             sender=sender,
             spell=command_for,
             by=by,
+            random_text=CountingText(),
             environment={"MAIL_URL": "json://mail.example/another-secret"},
             probe=probe,
         )

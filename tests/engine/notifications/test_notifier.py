@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -19,12 +20,15 @@ from engine.notifications.outbox import (
     approval,
     fleet_of,
     outbox,
+    with_links,
 )
 from nightherd.engine.notifications.notifier import Notifier
+from nightherd.model.agents.agent import Fleet
 from nightherd.model.hooks import ChatMessage, Hook, HookPoint
 from nightherd.model.ids import ExecutionId
 from nightherd.model.inbox.changes import AnswerItem
 from nightherd.model.inbox.item import Verdict, call_key, item_id
+from nightherd.model.inbox.token import secret_hash
 from nightherd.model.jobs.changes import SuspendExecution
 from nightherd.model.jobs.job import ExitReason, SuspendReason
 from nightherd.model.jobs.outcome import Outcome
@@ -137,22 +141,62 @@ def test_an_approval_says_what_why_and_how_to_answer(tmp_path: Path) -> None:
         assert fact in message.text
 
 
-def test_a_link_is_shown_where_there_is_one_and_is_not_in_the_rows(tmp_path: Path) -> None:
-    async def play(box: Outbox) -> None:
-        box.context = replace(
-            box.context, link=lambda item, target: f"https://fleet.example/{target}/one-time"
-        )
-        box.notifier = Notifier(box.fleet, box.context)
-        await box.round()
-        await box.apply(submit(1), start(1), approval(1))
-        await box.round()
-        texts = box.reader.find_notification_texts(box.rows()[0].id)
+def test_a_link_is_recorded_before_it_is_sent_and_only_its_hash_is_kept(tmp_path: Path) -> None:
+    sender, secrets = RecordingSender(), list[bytes]()
+
+    async def main() -> None:
+        async with outbox(tmp_path, with_links(fleet_of(PHONE)), sender) as box:
+            await box.round()
+            await box.apply(submit(1), start(1), approval(1))
+            await box.round()
+            (message,) = (one.message for one in sender.outgoing)
+            found = re.search(
+                r"Answer: https://fleet.example/answer/([a-z0-9]{52})\n", message.text
+            )
+            assert found is not None, message.text
+            link = box.reader.find_link(secret_hash(found[1]))
+            texts = box.reader.find_notification_texts(box.rows()[0].id)
+
+        assert link is not None
+        assert (link.approver, link.item_id) == ("phone", item_id(call_key(job_id(1), "t1")))
+        assert link.expires_at - link.created_at == timedelta(days=7)
         assert texts is not None
-        assert "one-time" not in str(texts.fields)
+        assert found[1] not in str(texts.fields)
+        secrets.append(found[1].encode())
 
-    (message,) = (one.message for one in played(tmp_path, play).outgoing)
+    anyio.run(main)
 
-    assert "Answer: https://fleet.example/phone/one-time" in message.text
+    (secret,) = secrets
+    files = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
+    assert files
+    assert not any(secret in file for file in files)
+
+
+@pytest.mark.parametrize(
+    ("fleet", "approvers", "has_link"),
+    [
+        (fleet_of(PHONE), [], False),
+        (with_links(fleet_of(PHONE)), ["alice"], False),
+        (with_links(fleet_of(replace(PHONE, approver="alice"))), ["alice"], True),
+    ],
+    ids=["no public_url", "not an approver", "an approver"],
+)
+def test_a_message_without_a_link_shows_the_command(
+    tmp_path: Path, fleet: Fleet, approvers: list[str], has_link: bool
+) -> None:
+    sender = RecordingSender()
+
+    async def main() -> None:
+        async with outbox(tmp_path, fleet, sender) as box:
+            await box.round()
+            await box.apply(submit(1), start(1), approval(1, approvers=approvers))
+            await box.round()
+
+    anyio.run(main)
+
+    (message,) = (one.message for one in sender.outgoing)
+    assert ("/answer/" in message.text) is has_link
+    assert "nightherd inbox approve ask-" in message.text
 
 
 def test_reminders_come_in_time_until_somebody_answers(tmp_path: Path) -> None:
@@ -367,6 +411,57 @@ def test_a_target_that_is_added_later_hears_no_old_news(tmp_path: Path) -> None:
         assert {one.target for one in box.rows() if one.job_id == job_id(3)} == {"phone", "mail"}
 
     played(tmp_path, play)
+
+
+def test_a_process_that_runs_some_agents_leaves_the_others_to_those_who_know_them(
+    tmp_path: Path,
+) -> None:
+    clock, sender = FakeClock(BEGINNING + timedelta(hours=1)), RecordingSender()
+    whole = fleet_of(PHONE)
+    own = replace(whole.agents["grazer"], name="other", notify=(replace(MAIL, id="other/mail"),))
+    whole = replace(whole, agents={**whole.agents, "other": own})
+
+    async def main() -> None:
+        async with (
+            outbox(tmp_path, fleet_of(PHONE), sender, clock=clock, by="part") as part,
+            outbox(tmp_path, whole, sender, clock=clock, by="whole") as box,
+        ):
+            part.context = replace(part.context, is_whole=False)
+            part.notifier = Notifier(part.fleet, part.context)
+            await box.round()
+            await part.round()
+            await box.apply(submit(1), start(1), settle(1, outcome=FAILED))
+            await box.apply(submit(2, agent="other"), start(2), settle(2, outcome=FAILED))
+            await part.round()
+            assert [(one.target, one.agent) for one in box.rows()] == [("phone", "grazer")]
+            await box.round()
+            told = sorted((one.target, str(one.agent)) for one in box.rows())
+            assert told == [("other/mail", "other"), ("phone", "grazer"), ("phone", "other")]
+
+    anyio.run(main)
+
+    assert len(sender.outgoing) == 3
+
+
+def test_a_process_that_has_not_reloaded_yet_keeps_nothing_from_a_new_target(
+    tmp_path: Path,
+) -> None:
+    clock = FakeClock(BEGINNING + timedelta(hours=1))
+
+    async def main() -> None:
+        async with (
+            outbox(tmp_path, fleet_of(PHONE), clock=clock, by="old") as old,
+            outbox(tmp_path, fleet_of(PHONE, MAIL), clock=clock, by="new") as new,
+        ):
+            await old.round()
+            await new.round()
+            await new.apply(submit(1), start(1), settle(1, outcome=FAILED))
+            await old.round()
+            assert new.rows() == [], "it waits until it has reloaded"
+            await new.round()
+            assert {one.target for one in new.rows()} == {"phone", "mail"}
+
+    anyio.run(main)
 
 
 def test_an_agent_says_other_things_of_a_target_than_the_fleet(tmp_path: Path) -> None:

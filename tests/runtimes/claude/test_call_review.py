@@ -268,6 +268,8 @@ KEPT = line(
         (line(type="user") + KEPT, DeferredCall(call=CALL, tool="Bash")),
         (KEPT + line(type="mode"), DeferredCall(call=CALL, tool="Bash")),
         (KEPT + line(type="user", message={"content": [{"tool_use_id": CALL}]}), None),
+        (KEPT + line(type="user"), DeferredCall(call=CALL, tool="Bash")),
+        (KEPT + line(type="assistant"), DeferredCall(call=CALL, tool="Bash", is_last=False)),
         (KEPT.removesuffix(b"\n"), None),
         (KEPT + line(type="mode", text="x" * TAIL), None),
         (line(type="user", text='say "hook_deferred_tool"'), None),
@@ -374,10 +376,11 @@ def test_job_that_waited_is_continued_without_a_word() -> None:
     assert records_of(opening, asked_of) == []
 
 
-def test_call_that_was_not_kept_is_reported_as_not_run() -> None:
+@pytest.mark.parametrize("deferred", [None, DeferredCall(call=CALL, tool="Bash", is_last=False)])
+def test_call_that_was_not_kept_is_reported_as_not_run(deferred: DeferredCall | None) -> None:
     asked_of, _ = request(history=WAITING)
     memory = Memory(calls=frozenset({CALL}), open_calls=frozenset({CALL}))
-    opening = completed(Opening(text="go", resume="s"), asked_of, memory)
+    opening = completed(Opening(text="go", resume="s", deferred=deferred), asked_of, memory)
     result, note = records_of(opening, asked_of)
 
     assert NOT_RUN in opening.prompt_text

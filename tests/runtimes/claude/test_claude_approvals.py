@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from components import Components
+from nightherd.runtimes.claude.deferred import NOT_RUN
 from nightherd.testing.messages_api import Asked, MessagesApi
-from nightherd.testing.messages_script import Call, Say
+from nightherd.testing.messages_script import Answer, Call, Say
 from runtimes.claude.claude_stage import ClaudeStage, make_stage
 from runtimes.commanded import Commanded
 from soak import often
@@ -76,6 +77,17 @@ class Waiting(Commanded):
             for line in self.journal()
             if line["type"] in kinds or (line["type"] == "system" and line["subtype"] in kinds)
         ]
+
+
+class WritingModel(MessagesApi):
+    """A model that makes its last call again when it is told that it has not run."""
+
+    def take(self, asked: Asked) -> tuple[Answer, str]:
+        """The answer of the script, or the call."""
+        answer, name = super().take(asked)
+        if json.dumps(NOT_RUN)[1:-1] in json.dumps(asked.body["messages"][-1]):
+            return self._answers[-2], name
+        return answer, name
 
 
 def results(asked: Asked) -> list[str]:
@@ -208,6 +220,49 @@ def test_edit_is_shown_as_a_diff_and_asked_about_again_when_the_file_has_changed
     assert "-old" in shown
     assert (again["status"], unchanged) == ("suspended", "changed meanwhile\n")
     assert (done["status"], len(api.asked)) == ("completed", 2)
+    assert notes.read_text() == "new\n"
+
+
+def test_nothing_goes_on_while_a_call_waits(stage: ClaudeStage) -> None:
+    notes = stage.work / "notes"
+    slow = Call("Bash", {"command": "tail -f /dev/null", "run_in_background": True})
+    create = Call("Write", {"file_path": str(notes), "content": "new\n"})
+    with WritingModel(
+        Say(text="I watch", calls=(slow,)),
+        Say(text="I write", calls=(create,)),
+        Say(text="Written."),
+    ) as api:
+        herd = Waiting(stage, api, more="approvals: [{tool: Write}]")
+        waiting = herd.run()
+        left = stage.processes()
+        notes.write_text("written meanwhile\n")
+        # Claude begins a turn by itself when it finds that its command has ended.
+        again = herd.answer("approve", "@last")
+        turns = len(herd.lines("tool_use"))
+        done = herd.answer("approve", "@last")
+
+    assert (waiting["suspend_reason"], left) == ("approval", {})
+    assert (again["suspend_reason"], turns) == ("approval", 2)
+    assert (done["status"], done["summary"]) == ("completed", "Written.")
+    assert notes.read_text() == "new\n"
+
+
+def test_edit_that_claude_refuses_itself_is_over(cli_stage: ClaudeStage) -> None:
+    notes = cli_stage.work / "notes"
+    notes.write_text("old\n")
+    edit = Call("Write", {"file_path": str(notes), "content": "new\n"})
+    read = Call("Read", {"file_path": str(notes)})
+    with MessagesApi(
+        Say(text="I read", calls=(read,)), Say(text="I write", calls=(edit,)), Say(text="Over.")
+    ) as api:
+        herd = Waiting(cli_stage, api, more="approvals: [{tool: Write}]")
+        herd.run()
+        notes.write_text("changed meanwhile\n")
+        done = herd.answer("approve", "@last")
+
+    assert (done["status"], notes.read_text()) == ("completed", "changed meanwhile\n")
+    assert [line["success"] for line in herd.lines("tool_result")] == [True, False]
+    assert [line["extra"]["status"] for line in herd.lines("review")] == ["pending"]
 
 
 def test_call_that_waits_runs_in_no_other_job_of_its_session(stage: ClaudeStage) -> None:

@@ -45,7 +45,12 @@ def sent(
     """Send one message."""
     sender = ChildSender(SystemClock(), environ or dict(os.environ), discord_api=api)
     outgoing = Outgoing(url=url, message=message, timeout=timeout, allow_hosts=allow)
-    return anyio.run(sender.send, outgoing)
+
+    async def send() -> SendResult:
+        async with sender.batch() as send:
+            return await send(outgoing)
+
+    return anyio.run(send)
 
 
 def test_a_message_arrives_as_it_was_written(server: Loopback) -> None:
@@ -118,6 +123,27 @@ def test_a_server_that_hangs_is_left_after_the_timeout(server: Loopback) -> None
 
     assert result.error == "there was no answer within 3s"
     assert len(server.bodies) == 1, "it had been asked"
+
+
+def test_a_batch_goes_on_after_a_message_that_failed_or_hung(server: Loopback) -> None:
+    outgoing = Outgoing(
+        url=server.url(), message=HELLO, timeout=timedelta(seconds=3), allow_hosts=HERE
+    )
+
+    async def main() -> list[str | None]:
+        errors = []
+        async with ChildSender(SystemClock(), os.environ).batch() as send:
+            for status, hangs in ((200, False), (500, False), (200, True), (200, False)):
+                server.status, server.hangs = status, hangs
+                errors.append((await send(outgoing)).error)
+        return errors
+
+    assert anyio.run(main) == [
+        None,
+        "the server answered 500",
+        "there was no answer within 3s",
+        None,
+    ]
 
 
 def test_a_proxy_of_the_environment_is_not_used(server: Loopback) -> None:
@@ -233,7 +259,14 @@ outgoing = Outgoing(
     timeout=timedelta(seconds=2),
     allow_hosts=("127.0.0.1",),
 )
-anyio.run(ChildSender(SystemClock(), os.environ).send, outgoing)
+
+
+async def main():
+    async with ChildSender(SystemClock(), os.environ).batch() as send:
+        await send(outgoing)
+
+
+anyio.run(main)
 """
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nightherd.model.children import TOOL as SPAWN
+from nightherd.model.inbox.review import ASK_PERSON
 from nightherd.runtimes.tools import search
 from nightherd.runtimes.tools.search import NOTHING, Glob, Grep
 from nightherd.runtimes.tools.search_program import glob_pattern
@@ -135,7 +136,7 @@ def test_a_glob_means_whole_paths() -> None:
 
 
 def test_models_are_told_about_every_tool() -> None:
-    assert set(STANDARD) == {tool.name for tool in standard_tools()} | {SPAWN}
+    assert set(STANDARD) == {tool.name for tool in standard_tools()} | {SPAWN, ASK_PERSON}
     for described in STANDARD.values():
         properties = described.input_schema["properties"]
         assert set(described.input_schema["required"]) <= set(properties)

@@ -1,6 +1,7 @@
 """`nightherd demo`: scripted agents do real work in a throw-away repository, and everything is shown.
 
-The last of them loses its worker to SIGKILL, waits at its limit, and is killed once more on its way to the end.
+One of them loses its worker to SIGKILL, waits at its limit, and is killed once more on its way to the end. The last one
+wants to push: it waits for approval, its worker is killed, and after the approval exactly one push arrives.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from nightherd.cli.demo.stage import (
     find_git,
     fleet_text,
     lay_out,
+    published,
     stage_environment,
 )
 from nightherd.cli.fleet.init import write_fleet
@@ -42,7 +44,7 @@ from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.ids import JobId
-from nightherd.model.jobs.job import JobQuery, JobStatus
+from nightherd.model.jobs.job import JobQuery, JobStatus, SuspendReason
 from nightherd.model.journal.event import ToolResultEvent
 from nightherd.model.limits.limits import LimitName
 from nightherd.model.text import shorten
@@ -58,6 +60,8 @@ PLOT = ("fixer", "reviewer")
 """Who is given a job, one after the other."""
 INSPECTOR = "inspector"
 """Whose worker is killed."""
+PUBLISHER = "publisher"
+"""Who waits for a person's approval."""
 RAISED = "2.00"
 """The new maximum of what it may spend."""
 JOURNAL_LINES = 3
@@ -115,7 +119,7 @@ class Demo:
         text = fleet_text(has_git=git is not None, has_native=can_run(RuntimeName("native")))
         fleet_file = write_fleet(self.place, text)[0]
         fleet = load_fleet(fleet_file, environ=environ, cwd=self.place).fleet
-        self._head("A shop whose discounts raise the price, and three scripted agents")
+        self._head("A shop whose discounts raise the price, and four scripted agents")
         self._show(f"{self.place}    (no key, no network; the tools and the files are real)")
         if git is None:
             self._show("git is not installed; the demo uses a plain directory")
@@ -133,7 +137,8 @@ class Demo:
                 self._show_diff(changes(self.place, git, environ), has_git=git is not None)
         played.append(self._survive_kills(fleet, environ))
         diff = changes(self.place, git, environ)
-        self._show_jobs(played, diff, has_git=git is not None, is_kept=is_kept)
+        played.append(self._wait_for_approval(fleet, git, environ))
+        self._show_jobs(played, diff, git, is_kept=is_kept)
         return 0
 
     def _environment(self) -> dict[str, str]:
@@ -179,6 +184,37 @@ class Demo:
         self._show(result_line(finished.job, self.screen.out))
         return finished
 
+    def _wait_for_approval(
+        self, fleet: Fleet, git: str | None, environ: Mapping[str, str]
+    ) -> Finished:
+        """Run a job that wants to push: kill the worker while it waits, approve, and see one push arrive."""
+        self._head(f"nightherd run {PUBLISHER} --detach")
+        job_id = self._client(fleet, environ).perform(Submit(agent=PUBLISHER)).id
+        self._show(job_id)
+        workers = Workers(self.place, environ)
+        self._head("nightherd worker & kill -9 $!")
+        workers.kill_when(lambda: self._find(job_id).job.status is JobStatus.SUSPENDED, "worker")
+        waiting = self._find(job_id)
+        if waiting.job.suspend_reason is not SuspendReason.APPROVAL:
+            raise NightherdError(f"the demo's job {job_id} does not wait for approval")
+        self._show(result_line(waiting.job, self.screen.out))
+        self._show(f"  {waiting.job.error}")
+        self._show("the worker is killed; nothing runs, and nothing has arrived at the remote")
+        arrived = published(self.place, git, environ)
+        if arrived:
+            raise NightherdError(f"something was pushed without approval: {arrived}")
+        self._head(f"nightherd inbox approve {job_id}")
+        self._show("\n".join(workers.go_on("inbox", "approve", job_id)))
+        self._go_on(workers)
+        arrived = published(self.place, git, environ)
+        self._head("git -C origin.git log: exactly one push arrived" if git else "It ran once")
+        self._show("\n".join(arrived))
+        finished = self._find(job_id)
+        if len(arrived) != 1 or finished.job.status is not JobStatus.COMPLETED:
+            raise NightherdError(f"not exactly one push arrived: {arrived}")
+        self._show(result_line(finished.job, self.screen.out))
+        return finished
+
     def _kill(self, workers: Workers, check: int, shown: str, *command: str) -> None:
         self._head(f"{shown} & kill -9 $!")
         workers.kill_one(check, *command)
@@ -220,7 +256,7 @@ class Demo:
         self._show("\n".join(colored(line, self.screen.out) for line in diff.rstrip().split("\n")))
 
     def _show_jobs(
-        self, played: list[Finished], diff: str, *, has_git: bool, is_kept: bool
+        self, played: list[Finished], diff: str, git: str | None, *, is_kept: bool
     ) -> None:
         now = system_clock().now()
         with closing(open_reader(self.place / STATE_DIRECTORY)) as reader:
@@ -234,6 +270,7 @@ class Demo:
                 "jobs": results,
                 "diff": diff,
                 "counted": Workers(self.place, self.environ).checks(),
+                "published": published(self.place, git, self._environment()),
                 "cost_usd": to_usd(type(jobs[0].cost_microusd)(cost)),
             }
             self.screen.document("demo", data, now)
@@ -244,7 +281,7 @@ class Demo:
             f"total {format_usd(type(jobs[0].cost_microusd)(cost))} (scripted: no real charge)"
         )
         self._head("Try next")
-        for command in next_commands(self.place if is_kept else None, has_git=has_git):
+        for command in next_commands(self.place if is_kept else None, has_git=git is not None):
             self._show(f"  {command}")
 
     def _head(self, text: str) -> None:
@@ -278,7 +315,9 @@ def next_commands(kept: Path | None, *, has_git: bool) -> list[str]:
     """What a person can type now, as it is."""
     if kept is None:
         return ["nightherd demo --keep", "nightherd init my-fleet", "nightherd --help"]
-    again = [f"git -C {REPOSITORY} checkout --quiet . && nightherd run fixer"] if has_git else []
+    again = (
+        [f"git -C {REPOSITORY} checkout --quiet HEAD~1 . && nightherd run fixer"] if has_git else []
+    )
     return [
         f"cd {shlex.quote(str(kept))}",
         "nightherd jobs show @last",

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,11 +116,35 @@ INSPECTOR = f"""\
       - say: Five checks are recorded.
 """
 
+PUBLISHER = """\
+  - name: publisher
+    description: Publishes the fix, but only after a person's approval.
+    runtime: scripted
+    allowed_tools: [Bash]
+    working_directory: shop
+    default_prompt: Publish the fix.
+    approvals:
+      - tool: "Bash(RULE:*)"
+    script:
+      - say: The fix is ready. I would like to push it.
+      - tool: Bash
+        input: {command: PUBLISH}
+      - say: Published.
+"""
+
+REMOTE = "origin.git"
+PUBLISH_WITH_GIT = (
+    f"git commit -q -a --allow-empty -m 'Subtract the discount' && git push -q ../{REMOTE} HEAD:fix"
+)
+"""Every run of it would add a commit to what arrives."""
+PUBLISHED_WITHOUT = "published.txt"
+PUBLISH_WITHOUT = f"echo Subtract the discount >> ../{PUBLISHED_WITHOUT}"
+
 LOOK_WITH_GIT = "git diff --stat"
 LOOK_WITHOUT = f"cat {PROGRAM}"
 
 GIT_SETTINGS = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-AUTHOR = ("-c", "user.name=nightherd demo", "-c", "user.email=demo@nightherd.invalid")
+AUTHOR = {"user.name": "nightherd demo", "user.email": "demo@nightherd.invalid"}
 
 
 def find_git(environ: Mapping[str, str]) -> str | None:
@@ -138,7 +162,9 @@ def fleet_text(*, has_git: bool, has_native: bool) -> str:
     """The fleet file. The agent with a limit is native where that is installed; its script is the same."""
     reviewer = REVIEWER.replace("LOOK", LOOK_WITH_GIT if has_git else LOOK_WITHOUT)
     inspector = INSPECTOR.replace("RUNTIME", "native" if has_native else "scripted")
-    return f"fleet:\n  name: demo\n\nagents:\n{FIXER}\n{reviewer}\n{inspector}"
+    rule, publish = ("git push", PUBLISH_WITH_GIT) if has_git else ("echo", PUBLISH_WITHOUT)
+    publisher = PUBLISHER.replace("RULE", rule).replace("PUBLISH", publish)
+    return f"fleet:\n  name: demo\n\nagents:\n{FIXER}\n{reviewer}\n{inspector}\n{publisher}"
 
 
 def lay_out(directory: Path, git: str | None, environ: Mapping[str, str]) -> None:
@@ -149,8 +175,11 @@ def lay_out(directory: Path, git: str | None, environ: Mapping[str, str]) -> Non
         (repository / name).write_text(text, encoding="utf-8")
     if git is not None:
         run_git(git, repository, environ, "init", "--quiet")
+        for name, value in AUTHOR.items():
+            run_git(git, repository, environ, "config", name, value)
         run_git(git, repository, environ, "add", "--all")
-        run_git(git, repository, environ, *AUTHOR, "commit", "--quiet", "-m", "A shop")
+        run_git(git, repository, environ, "commit", "--quiet", "-m", "A shop")
+        run_git(git, directory, environ, "init", "--quiet", "--bare", REMOTE)
 
 
 def changes(directory: Path, git: str | None, environ: Mapping[str, str]) -> str:
@@ -168,6 +197,17 @@ def changes(directory: Path, git: str | None, environ: Mapping[str, str]) -> str
             f"b/{name}",
         )
     )
+
+
+def published(directory: Path, git: str | None, environ: Mapping[str, str]) -> list[str]:
+    """Return what has arrived at the remote, first to last."""
+    if git is None:
+        file = directory / PUBLISHED_WITHOUT
+        return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    remote = directory / REMOTE
+    if not run_git(git, remote, environ, "for-each-ref").strip():
+        return []
+    return run_git(git, remote, environ, "log", "--reverse", "--format=%s", "fix").splitlines()[1:]
 
 
 def run_git(git: str, repository: Path, environ: Mapping[str, str], *arguments: str) -> str:
@@ -201,6 +241,10 @@ class Workers:
 
     def kill_one(self, check: int, *command: str) -> None:
         """Start a worker, or `command`, and kill it, as the kernel would, while the agent makes that check."""
+        self.kill_when(lambda: len(self.checks()) >= check, *command)
+
+    def kill_when(self, is_time: Callable[[], bool], *command: str) -> None:
+        """Start a worker, or `command`, and kill it, as the kernel would, when it is time."""
         worker = subprocess.Popen(
             self._command(*command),
             cwd=self.place,
@@ -211,7 +255,7 @@ class Workers:
         )
         try:
             until = time.monotonic() + PATIENCE_S
-            while len(self.checks()) < check:
+            while not is_time():
                 if worker.poll() is not None or time.monotonic() > until:
                     raise NightherdError("the demo's worker did not get to work")
                 time.sleep(LOOK_S)
@@ -219,10 +263,10 @@ class Workers:
             worker.kill()
             worker.wait()
 
-    def go_on(self) -> list[str]:
-        """Let another worker finish the job; return what it printed."""
+    def go_on(self, *command: str) -> list[str]:
+        """Let another worker finish the job, or run `command`; return what it printed."""
         done = subprocess.run(
-            self._command(),
+            self._command(*command),
             cwd=self.place,
             env=dict(self.environ),
             stdin=subprocess.DEVNULL,
@@ -231,7 +275,7 @@ class Workers:
             check=False,
         )
         if done.returncode != 0:
-            raise NightherdError(f"the demo's next worker failed: {done.stderr.strip()}")
+            raise NightherdError(f"the demo's next command failed: {done.stderr.strip()}")
         return done.stdout.splitlines()
 
     def checks(self) -> list[str]:

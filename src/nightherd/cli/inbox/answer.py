@@ -56,7 +56,7 @@ def reject(invocation: Invocation, item: str, message: str | None) -> None:
 
 @click.command("reply", epilog="Example: nightherd inbox reply @last -m 'Use the staging server'")
 @item_argument
-@click.option("-m", "--message", metavar="TEXT", required=True, help="Answer to the question.")
+@click.option("-m", "--message", metavar="TEXT", required=True, help="Text of the answer.")
 @json_option
 @click.pass_obj
 def reply(invocation: Invocation, item: str, message: str) -> None:
@@ -110,7 +110,7 @@ def accept(invocation: Invocation, item: str, message: str | None) -> None:
 
 @click.command("comment", epilog="Example: nightherd inbox comment @last -m 'I look at it at nine'")
 @item_argument
-@click.option("-m", "--message", metavar="TEXT", required=True, help="Comment to add.")
+@click.option("-m", "--message", metavar="TEXT", required=True, help="Text of the comment.")
 @json_option
 @click.pass_obj
 def comment(invocation: Invocation, item: str, message: str) -> None:

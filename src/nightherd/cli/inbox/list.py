@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -27,6 +25,7 @@ from nightherd.model.inbox.item import VERDICTS, InboxItem, InboxQuery, ItemKind
 from nightherd.model.units import format_usd
 from nightherd.views.inbox import (
     ShownItem,
+    asked_blocks,
     find_item_id,
     item_document,
     item_row,
@@ -64,7 +63,7 @@ item_argument = click.argument("item", metavar="ITEM", shell_complete=complete_i
     cls=LazyGroup,
     entries={
         "list": Entry("nightherd.cli.inbox.list:list_items", "List what waits for a person."),
-        "show": Entry("nightherd.cli.inbox.list:show", "Show an item with all that it asks."),
+        "show": Entry("nightherd.cli.inbox.list:show", "Show what an item asks."),
         "approve": Entry("nightherd.cli.inbox.answer:approve", "Approve a call."),
         "reject": Entry("nightherd.cli.inbox.answer:reject", "Reject what an item asks for."),
         "reply": Entry("nightherd.cli.inbox.answer:reply", "Answer a question."),
@@ -205,7 +204,7 @@ def item_table(
 @json_option
 @click.pass_obj
 def show(invocation: Invocation, item: str) -> None:
-    """Show an item with all that it asks. Also shows what each answer does."""
+    """Show what an item asks. Also says what each answer does."""
     screen, now = invocation.screen, system_clock().now()
     with closing(open_reader(invocation.state_directory())) as reader:
         shown = show_item(reader, find_item_id(reader, item))
@@ -248,24 +247,8 @@ def _card(shown: ShownItem, screen: Screen, now: datetime) -> Iterator[str]:
 
 def _asks(shown: ShownItem) -> Iterator[str]:
     """What is asked, in full."""
-    body: dict[str, Any] = dict(shown.texts.body)
-    tool, preview = body.pop("tool", None), body.pop("preview", None)
-    question, options = body.pop("question", None), body.pop("options", ())
-    if question is not None:
-        yield from _block("question", str(question))
-        yield from (f"  {number}. {one_line(str(one))}" for number, one in enumerate(options, 1))
-        return
-    if tool is not None:
-        given = body.pop("input", {})
-        is_command = isinstance(given, dict) and set(given) == {"command"}
-        text = given["command"] if is_command else json.dumps(given, indent=2, ensure_ascii=False)
-        yield from _block(f"{tool} would run" if is_command else f"{tool} with", str(text))
-        if preview is not None:
-            yield from _block("change", str(preview))
-        return
-    for name, value in body.items():
-        if value is not None:
-            yield from _block(name, str(value))
+    for label, text in asked_blocks(shown.texts):
+        yield from _block(label, text)
 
 
 def _block(label: str, text: str) -> Iterator[str]:

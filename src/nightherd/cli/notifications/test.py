@@ -64,7 +64,8 @@ async def _send(
     outgoing = Outgoing(
         url=url, message=message, timeout=target.timeout, allow_hosts=target.allow_hosts
     )
-    return await open_sender(invocation.environ).send(outgoing)
+    async with open_sender(invocation.environ).batch() as send:
+        return await send(outgoing)
 
 
 async def _note_that_it_works(invocation: Invocation, target: str) -> None:

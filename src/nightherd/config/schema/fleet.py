@@ -1,9 +1,9 @@
 """The fleet file: who is in the fleet, what they share, how the fleet itself runs, and how it is reached from outside."""
 
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from nightherd.config.schema.agent import Agent, AgentSettings, Directory
 from nightherd.config.schema.isolation import FleetDocker
@@ -22,8 +22,10 @@ from nightherd.config.schema.types import (
     Span,
     Text,
     Whole,
+    reading,
+    refuse,
 )
-from nightherd.model.webhooks import BODY_LIMIT
+from nightherd.model.webhooks import BODY_LIMIT, check_public_url
 
 
 class WebhookEndpoint(Model):
@@ -65,6 +67,11 @@ class Webhooks(Model):
     endpoints: dict[Name, WebhookEndpoint] = Field({}, description="Webhooks, by name.")
 
 
+PublicUrl = Annotated[
+    str, BeforeValidator(reading("shape", check_public_url), json_schema_input_type=str)
+]
+
+
 class Web(Model):
     """The API on a port, and the dashboard."""
 
@@ -75,12 +82,22 @@ class Web(Model):
     hosts: tuple[Filling, ...] = Field(
         (), description="Names by which it may be addressed, besides its own."
     )
+    public_url: PublicUrl | None = Field(
+        None, description="Where people reach it, for answer links in notifications."
+    )
     session_expiry_hours: Hours = Field(24, description="Hours after which a chat in it ends.")
     open_browser: Flag = Field(False, description="Whether a browser is opened at the start.")
     tool_results: Flag = Field(True, description="Whether results of tools are shown.")
     message_grouping: Literal["separate", "grouped"] = Field(
         "separate", description="Whether messages in a row are shown as one."
     )
+
+    @model_validator(mode="after")
+    def is_served(self) -> Self:
+        """What people are to reach is served."""
+        if self.public_url is not None and not self.enabled:
+            raise refuse("incomplete", "'public_url' needs 'enabled: true'", key="public_url")
+        return self
 
 
 class FleetIdentity(Model):

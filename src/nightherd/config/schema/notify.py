@@ -15,6 +15,7 @@ from nightherd.config.schema.types import (
     TimeZone,
     reading,
     refuse,
+    shaped,
 )
 from nightherd.model.notifications.message import check_template
 from nightherd.model.notifications.target import parse_time
@@ -35,6 +36,15 @@ def check_time(text: str) -> str:
 
 TimeOfDay = Annotated[
     str, BeforeValidator(reading("shape", check_time), json_schema_input_type=str)
+]
+
+
+Host = Annotated[
+    str,
+    shaped(
+        r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[?[0-9A-Fa-f:.]+\]?",
+        "a host; write ntfy.lan or 192.168.1.5",
+    ),
 ]
 
 
@@ -61,8 +71,11 @@ class NotifyTarget(Model):
     template: Template | None = Field(
         None, description="Text of its messages, with ${notice.FIELD}."
     )
-    allow_hosts: tuple[Filling, ...] = Field(
+    allow_hosts: tuple[Host, ...] = Field(
         (), description="Hosts that may be reached although their address is private."
+    )
+    approver: Name | None = Field(
+        None, description="Name under which its reader answers by links; by default the target's."
     )
     timeout: Span = Field(
         timedelta(seconds=30), description="How long sending one message may take."

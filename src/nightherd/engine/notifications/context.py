@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from nightherd.engine.contexts import NO_SECRETS, NoLog
-from nightherd.model.inbox.item import ItemId
+from nightherd.model.ids import RandomText
 from nightherd.model.secrets import Secrets
 from nightherd.next_step import SpellStep
 from nightherd.ports import (
@@ -21,14 +21,6 @@ from nightherd.ports import (
     StateWriter,
     no_probe,
 )
-
-AnswerLink = Callable[[ItemId, str], str | None]
-"""The link by which the target's reader answers the item; None where there is none."""
-
-
-def no_link(item: ItemId, target: str) -> str | None:
-    """Return no link: messages show the commands alone."""
-    return None
 
 
 class NotifyContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +37,10 @@ class NotifyContext(msgspec.Struct, frozen=True, kw_only=True):
     spell: SpellStep
     by: str
     """Who claims notifications: a name that no other process has."""
+    random_text: RandomText
+    """For the secrets in answer links."""
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     secrets: Secrets = NO_SECRETS
-    link: AnswerLink = no_link
     is_whole: bool = True
     """Whether the fleet is all of the fleet file, and not some of its agents."""
     log: OperatorLog = msgspec.field(default_factory=NoLog)

@@ -10,6 +10,7 @@ from datetime import timedelta
 import anyio
 
 from nightherd.engine.notifications.context import NotifyContext
+from nightherd.engine.notifications.links import AnswerLinks
 from nightherd.errors import InvalidValueError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import Refused
@@ -20,7 +21,7 @@ from nightherd.model.notifications.message import Message, render_message
 from nightherd.model.notifications.notification import Notification, NotificationStatus
 from nightherd.model.notifications.routing import targets_for
 from nightherd.model.notifications.target import NotifyEvent, NotifyTarget
-from nightherd.ports import Outgoing, SendResult
+from nightherd.ports import Outgoing, Send, SendResult
 
 LEASE_MARGIN = timedelta(seconds=45)
 """How much longer than its timeout a claim lasts: starting the process, and settling."""
@@ -29,22 +30,23 @@ LEASE_MARGIN = timedelta(seconds=45)
 async def deliver(target: NotifyTarget, fleet: Fleet, context: NotifyContext) -> int:
     """Send what is due for the target until something fails or nothing is left; return how many were sent."""
     sent = 0
-    while True:
-        claimed = await _claim(target, context)
-        if claimed is None:
-            return sent
-        context.probe("notify.claimed")
-        result = await _send(_as_told(claimed, target, fleet), claimed, context)
-        context.probe("notify.sent")
-        with anyio.CancelScope(shield=True):
-            # What was sent is settled: else it would be sent once more.
-            is_settled = await _settle(claimed, result, context)
-        if not is_settled:
-            return sent
-        context.probe("notify.settled")
-        if result.error is not None and not result.is_permanent:
-            return sent
-        sent += result.error is None
+    async with context.sender.batch() as send:
+        while True:
+            claimed = await _claim(target, context)
+            if claimed is None:
+                return sent
+            context.probe("notify.claimed")
+            told = _as_told(claimed, target, fleet)
+            links = AnswerLinks(fleet, told, context)
+            result = await _send(told, claimed, links, send, context)
+            context.probe("notify.sent")
+            with anyio.CancelScope(shield=True):
+                # What was sent is settled: else it would be sent once more.
+                is_settled = await _settle(claimed, result, context)
+            context.probe("notify.settled")
+            if not is_settled or (result.error is not None and not result.is_permanent):
+                return sent
+            sent += result.error is None
 
 
 async def _claim(target: NotifyTarget, context: NotifyContext) -> Notification | None:
@@ -68,17 +70,24 @@ def _as_told(one: Notification, target: NotifyTarget, fleet: Fleet) -> NotifyTar
     return targets_for(fleet, one.agent, one.schedule).get(one.target, target)
 
 
-async def _send(target: NotifyTarget, one: Notification, context: NotifyContext) -> SendResult:
+async def _send(
+    target: NotifyTarget,
+    one: Notification,
+    links: AnswerLinks,
+    send: Send,
+    context: NotifyContext,
+) -> SendResult:
     """Send it once. Whatever goes wrong is a result: nothing here may end the notifier."""
     try:
-        message = _message(target, one, context)
+        message = _message(target, one, links, context)
         outgoing = Outgoing(
             url=target.address(context.environment),
             message=message,
             timeout=target.timeout,
             allow_hosts=target.allow_hosts,
         )
-        result = await context.sender.send(outgoing)
+        await links.record()
+        result = await send(outgoing)
     except InvalidValueError as error:
         return SendResult(error=error.message)
     except Exception as error:  # noqa: BLE001 (an edge: the next try may work)
@@ -92,17 +101,19 @@ async def _send(target: NotifyTarget, one: Notification, context: NotifyContext)
     )
 
 
-def _message(target: NotifyTarget, one: Notification, context: NotifyContext) -> Message:
+def _message(
+    target: NotifyTarget, one: Notification, links: AnswerLinks, context: NotifyContext
+) -> Message:
     texts = context.reader.find_notification_texts(one.id)
     fields = dict(texts.fields) if texts is not None else {"title": one.subject}
     is_digest = one.event is NotifyEvent.DIGEST
     if is_digest:
-        fields = digest_texts(fields, lambda item: context.link(item, target.id))
+        fields = digest_texts(fields, links)
     return render_message(
         fields,
         target=target.id,
         spell=context.spell,
-        link=context.link(one.item_id, target.id) if one.item_id is not None else None,
+        link=None if one.item_id is None else links(one.item_id),
         title=None if is_digest else target.title,
         template=None if is_digest else target.template,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from hashlib import sha256
 from itertools import islice
 from typing import TypeVar
 
@@ -25,6 +26,7 @@ from nightherd.model.notifications.changes import DeclareTargets, FollowLedger
 from nightherd.model.notifications.events import Happening, happenings
 from nightherd.model.notifications.message import fields_of
 from nightherd.model.notifications.notification import (
+    LEDGER,
     Notification,
     NotificationStatus,
     NotificationTexts,
@@ -52,6 +54,8 @@ class Follower:
         self._fleet = fleet
         self.context = context
         self._since: dict[str, int] = {}
+        self._targets: frozenset[str] = frozenset()
+        self._cursor = LEDGER
         self._saved = 0
         self._position = 0
 
@@ -59,24 +63,36 @@ class Follower:
         """From now on these targets are told; new ones what happens from here on."""
         self._fleet, context = fleet, self.context
         targets = tuple(with_bots(fleet))
+        self._targets = frozenset(targets)
+        self._cursor = LEDGER if context.is_whole else _cursor_of(fleet)
         end = await to_thread.run_sync(context.ledger_end)
         declaring = DeclareTargets(
-            targets=targets, change=end, at=context.clock.now(), is_whole=context.is_whole
+            targets=targets,
+            change=end,
+            at=context.clock.now(),
+            is_whole=context.is_whole,
+            cursor=self._cursor,
         )
         await context.state.apply([declaring])
         states = context.reader.list_notify_targets()
         self._since = {state.id: state.since for state in states if state.is_active}
         self._resume()
 
+    def _is_outdated(self) -> bool:
+        """Whether another process knows targets that this one does not: it reloads soon, and tells nobody until then."""
+        states = self.context.reader.list_notify_targets()
+        active = {state.id for state in states if state.is_active}
+        return self.context.is_whole and not active <= self._targets
+
     def _resume(self) -> None:
-        self._saved = self._position = self.context.reader.notified_change() or 0
+        self._saved = self._position = self.context.reader.notified_change(self._cursor) or 0
 
     async def follow(self) -> bool:
         """Take in what is new; whether anything was queued."""
         has_queued = False
         while True:
             entries = await to_thread.run_sync(self._read)
-            if not entries:
+            if not entries or self._is_outdated():
                 return has_queued
             queued = tuple([one for entry in entries for one in await self._queued(entry)])
             self.context.probe("notify.read")
@@ -91,7 +107,7 @@ class Follower:
 
     async def _save(self, change: int, queued: tuple[Queued, ...]) -> bool:
         """Write both down; False when another process has come further, from where this one goes on."""
-        moving = FollowLedger(after=self._saved, change=change, queued=queued)
+        moving = FollowLedger(after=self._saved, change=change, queued=queued, cursor=self._cursor)
         (answer,) = await self.context.state.apply([moving])
         self.context.probe("notify.queued")
         if isinstance(answer, Refused):
@@ -116,7 +132,9 @@ class Follower:
         return queued
 
     def _told(self, happening: Happening, change: int) -> list[NotifyTarget]:
-        """The targets that are told of it."""
+        """The targets that are told of it; what other agents do is left to those who know them."""
+        if not self.context.is_whole and happening.agent not in self._fleet.agents:
+            return []
         return [
             target
             for target in targets_for(self._fleet, happening.agent, happening.schedule).values()
@@ -179,6 +197,12 @@ class Follower:
         )
         texts = NotificationTexts(notification_id=notification.id, fields=masked)
         return Queued(notification=notification, texts=texts)
+
+
+def _cursor_of(fleet: Fleet) -> str:
+    """The cursor of those who run only these agents: they leave what others do to those who know them."""
+    names = "\n".join(sorted(fleet.agents))
+    return f"{LEDGER}-{sha256(names.encode()).hexdigest()[:12]}"
 
 
 def _rows(kind: type[RowT], table: str, entry: LedgerEntry) -> list[RowT]:

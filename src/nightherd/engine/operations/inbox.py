@@ -58,6 +58,7 @@ async def answer_item(request: Answer, agents: Agents, context: FleetContext) ->
         text=text,
         input=request.input,
         seen_hash=request.seen_hash,
+        link=request.link,
         resume=_resumed(request, item, agents, context) if item.is_pending else None,
     )
 

@@ -61,6 +61,7 @@ def retry_draft(job_id: JobId, agent: Agent, context: FleetContext) -> JobDraft:
         channel_id=session.channel_id if session is not None else None,
         overrides=texts.overrides.for_retry(),
         priority=job.priority,
+        retries=job.id,
     )
 
 

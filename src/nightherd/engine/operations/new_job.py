@@ -74,6 +74,8 @@ class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
     parent_job_id: JobId | None = None
     asked_about: JobId | None = None
     """The job that met a limit, when this one is to decide about it."""
+    retries: JobId | None = None
+    """The ended job whose work it does once more."""
     refuses_held: bool = False
     """Refuse the job where a suspended job holds its session and waits for a person, instead of queueing it."""
 
@@ -192,6 +194,7 @@ def _change(request: JobDraft, prompt: str, context: FleetContext) -> SubmitJob:
         is_branch=request.branch is not None,
         login=login_of(request.agent, context.environment),
         refuses_held=request.refuses_held,
+        retries=request.retries,
     )
 
 

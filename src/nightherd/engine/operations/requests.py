@@ -151,6 +151,8 @@ class Answer(_Value, frozen=True, kw_only=True, tag="answer"):
     """What the person was shown (`hash` of the item); an item that has changed since is not answered."""
     limits: dict[str, int] = {}
     """New maxima, for `raise`."""
+    link: str | None = None
+    """The hash of the answer link by which it was given."""
 
 
 class Fork(_Value, frozen=True, kw_only=True, tag="fork_session"):

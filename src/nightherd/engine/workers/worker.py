@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 
 import anyio
 import msgspec
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.inbox.expiry import expire_items
+from nightherd.engine.inbox.missing import add_missing_items
 from nightherd.engine.jobs.abandoned import AbandonedJobs
 from nightherd.engine.jobs.operator_log import log_rescue, log_trouble
 from nightherd.engine.jobs.oversight import Stopper, oversee
@@ -139,12 +141,13 @@ class WorkerLoop:
 
     async def work(self) -> None:
         """Claim and run jobs until drained, idle (when it leaves then), or its lease is lost."""
+        await self._see_to(add_missing_items)  # jobs that an older version left waiting
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._ask_again)
             tasks.start_soon(self._oversee)
             tasks.start_soon(self._repeat, self._rescue, self._rescue_every_s)
             tasks.start_soon(self._repeat, self._wake_due, WAKE_S)
-            tasks.start_soon(self._repeat, self._expire_sessions, EXPIRE_S)
+            tasks.start_soon(self._repeat, partial(self._see_to, expire_sessions), EXPIRE_S)
             tasks.start_soon(self._obey_answers)
             tasks.start_soon(self._abandoned.look_after)
             async with anyio.create_task_group() as jobs:
@@ -195,7 +198,7 @@ class WorkerLoop:
             return False
         await self._rescue()
         await self._wake_due()
-        await self._obey()
+        await self._see_to(self._answers.obey)
         return not (self._abandoned.is_busy or self._has_work(within=STAGGER))
 
     def _has_work(self, within: timedelta = timedelta()) -> bool:
@@ -301,24 +304,18 @@ class WorkerLoop:
         except NightherdError as error:
             self._report_trouble(error.message)
 
-    async def _expire_sessions(self) -> None:
-        """Expire unused sessions."""
+    async def _see_to(self, duty: Callable[[WorkerContext], Awaitable[object]]) -> None:
+        """Do the duty; what goes wrong is reported, and does not end the worker."""
         try:
-            await expire_sessions(self._context)
+            await duty(self._context)
         except NightherdError as error:
             self._report_trouble(error.message)
 
     async def _obey_answers(self) -> None:
         """Jobs that wait although they have been answered continue."""
         while True:
-            await self._obey()
+            await self._see_to(self._answers.obey)
             await anyio.sleep(ANSWERS_S)
-
-    async def _obey(self) -> None:
-        try:
-            await self._answers.obey(self._context)
-        except NightherdError as error:
-            self._report_trouble(error.message)
 
     async def _rescue_lost(self) -> None:
         for notice in self._context.state.take_notices():

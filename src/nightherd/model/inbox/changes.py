@@ -21,6 +21,16 @@ class AskPerson(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0
 
 
+class AskAboutJob(msgspec.Struct, frozen=True, kw_only=True):
+    """Put a job into the inbox that waits for a person or failed, where its item is missing.
+
+    One that waits for what its own execution asked, and nobody is asked any more, continues: it asks again.
+    """
+
+    job_id: JobId
+    at: datetime
+
+
 class AnswerItem(msgspec.Struct, frozen=True, kw_only=True):
     """Record one answer; the one that decides takes effect in the same transaction.
 

@@ -8,9 +8,16 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from nightherd.model.change import Answer, Applied, Change, Refused, Row, Why
-from nightherd.model.decisions.around import owned
+from nightherd.model.decisions.around import missing, owned
 from nightherd.model.decisions.rows import Rows
-from nightherd.model.inbox.changes import AnswerItem, AskPerson, ExpireItem, WithdrawItem
+from nightherd.model.ids import JobId
+from nightherd.model.inbox.changes import (
+    AnswerItem,
+    AskAboutJob,
+    AskPerson,
+    ExpireItem,
+    WithdrawItem,
+)
 from nightherd.model.inbox.item import (
     ITEM_LIFECYCLE,
     STATUS_OF_VERDICT,
@@ -28,8 +35,9 @@ from nightherd.model.inbox.item import (
     decided_text,
     item_id,
 )
+from nightherd.model.inbox.review import APPROVAL, QUESTION
 from nightherd.model.inbox.token import AnswerLink
-from nightherd.model.jobs.changes import FailSuspended, ResumeJob
+from nightherd.model.jobs.changes import FailSuspended, ResumeJob, SubmitJob
 from nightherd.model.jobs.decisions import submit
 from nightherd.model.jobs.job import CHILD_WAITS, Job, JobStatus, SuspendReason
 from nightherd.model.jobs.suspend_decisions import fail, resume
@@ -38,6 +46,8 @@ from nightherd.model.text import shorten
 ABOUT_CALLS = frozenset({ItemKind.APPROVAL, ItemKind.QUESTION})
 """Items about a call of a job: the job waits for all of them."""
 LIMITED = frozenset({SuspendReason.LIMIT, SuspendReason.BUDGET})
+ASKING = frozenset({APPROVAL, QUESTION})
+"""Codes of a job that waits for what its own execution asked."""
 NIGHTHERD = "nightherd"
 """Who decides what no person does."""
 
@@ -57,6 +67,18 @@ def ask(change: AskPerson, rows: Rows) -> Answer:
             written += (replace(asked.item, number=number), asked.texts)
             number += 1
     return Applied(rows=tuple(written), job=job)
+
+
+def ask_about_job(change: AskAboutJob, rows: Rows) -> Answer:
+    """Add what is missing about the job; nothing where nothing is."""
+    job = rows.get(Job, change.job_id)
+    if job is None:
+        return missing(change.job_id)
+    is_asking = job.status is JobStatus.SUSPENDED and job.error_code in ASKING
+    if is_asking and not any(one.kind in ABOUT_CALLS for one in rows.pending_items(job.id)):
+        return resume(ResumeJob(job_id=job.id, at=change.at), rows)
+    found = list(_opened(job, job.finished_at or change.at, rows))
+    return Applied(rows=tuple(_numbered(found, rows)), job=job)
 
 
 def answer(change: AnswerItem, rows: Rows) -> Answer:
@@ -227,11 +249,12 @@ def with_items(change: Change, decided: Applied, rows: Rows) -> Applied:
     """
     at = getattr(change, "at", None)
     touched = {row.id for row in decided.rows if isinstance(row, InboxItem)}
+    retried = change.retries if isinstance(change, SubmitJob) else None
     more = [
         row
         for job in decided.rows
         if type(job) is Job
-        for row in _items_of(job, at or job.finished_at or job.created_at, touched, rows)
+        for row in _items_of(job, at or job.finished_at or job.created_at, touched, rows, retried)
     ]
     return replace(decided, rows=(*decided.rows, *_numbered(more, rows))) if more else decided
 
@@ -246,20 +269,22 @@ def _numbered(found: list[Row], rows: Rows) -> Iterator[Row]:
             yield row
 
 
-def _items_of(job: Job, at: datetime, touched: set[ItemId], rows: Rows) -> Iterator[Row]:
+def _items_of(
+    job: Job, at: datetime, touched: set[ItemId], rows: Rows, retried: JobId | None
+) -> Iterator[Row]:
     """The items that open or close because the job stands as it does now."""
     before = rows.get(Job, job.id)
     if before is None:
-        yield from _retried(job, at, touched, rows)
+        yield from _retried(job.resumed_from or retried, at, touched, rows)
     elif before.status is not job.status:
         yield from _closed(before, job, at, touched, rows)
         yield from _opened(job, at, rows)
 
 
-def _retried(job: Job, at: datetime, touched: set[ItemId], rows: Rows) -> Iterator[Row]:
-    """A new job that continues a failed one: nobody has to decide about that any more."""
-    if job.resumed_from is not None:
-        for item in rows.pending_items(job.resumed_from):
+def _retried(job_id: JobId | None, at: datetime, touched: set[ItemId], rows: Rows) -> Iterator[Row]:
+    """A new job does the work of a failed one, or continues it: nobody has to decide about that any more."""
+    if job_id is not None:
+        for item in rows.pending_items(job_id):
             if item.kind is ItemKind.FAILURE and item.id not in touched:
                 yield _over(item, ItemStatus.SUPERSEDED, at)
 

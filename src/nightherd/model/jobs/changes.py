@@ -35,6 +35,8 @@ class SubmitJob(msgspec.Struct, frozen=True, kw_only=True):
     login: str | None = None
     """The login that its agent's jobs use (model/limits/login.py)."""
     refuses_held: bool = False
+    retries: JobId | None = None
+    """The ended job whose work it does once more."""
 
 
 class StartExecution(msgspec.Struct, frozen=True, kw_only=True):

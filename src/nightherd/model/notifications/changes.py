@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from nightherd.model.notifications.notification import NotificationId, Queued
+from nightherd.model.notifications.notification import LEDGER, NotificationId, Queued
 
 
 class DeclareTargets(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +17,7 @@ class DeclareTargets(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     is_whole: bool = True
     """Whether these are all: with some agents of the fleet alone, the others' targets stay as they are."""
+    cursor: str = LEDGER
 
 
 class FollowLedger(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +29,7 @@ class FollowLedger(msgspec.Struct, frozen=True, kw_only=True):
     after: int
     change: int
     queued: tuple[Queued, ...] = ()
+    cursor: str = LEDGER
 
 
 class QueueNotifications(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,6 @@ from nightherd.model.notifications.changes import (
 )
 from nightherd.model.notifications.notification import (
     ERROR_LIMIT,
-    LEDGER,
     NOTIFICATION_LIFECYCLE,
     Notification,
     NotificationStatus,
@@ -65,15 +64,15 @@ def declare(change: DeclareTargets, rows: Rows) -> Answer:
                 replace(_step(one, NotificationStatus.DROPPED), last_error=REMOVED)
                 for one in rows.unsent_notifications(name)
             )
-    cursor = rows.get(NotifyCursor, LEDGER)
+    cursor = rows.get(NotifyCursor, change.cursor)
     if cursor is None or cursor.change > change.change:
-        written.append(NotifyCursor(id=LEDGER, change=change.change))
+        written.append(NotifyCursor(id=change.cursor, change=change.change))
     return Applied(rows=tuple(written))
 
 
 def follow(change: FollowLedger, rows: Rows) -> Answer:
     """Queue what the changes came to, and move the cursor behind them."""
-    cursor = rows.get(NotifyCursor, LEDGER)
+    cursor = rows.get(NotifyCursor, change.cursor)
     if cursor is None or cursor.change != change.after:
         return Refused(why=Why.STALE, message="another process has followed the ledger further")
     moved = replace(cursor, change=change.change)

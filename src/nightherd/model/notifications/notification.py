@@ -20,7 +20,7 @@ NotificationId = NewType("NotificationId", str)
 SUBJECT_LIMIT = 200
 ERROR_LIMIT = 300
 LEDGER = "ledger"
-"""The key of the one cursor."""
+"""The key of the cursor of those who know the whole fleet."""
 
 
 class NotificationStatus(StrEnum):

@@ -140,6 +140,8 @@ class NotifyTarget(msgspec.Struct, frozen=True, kw_only=True):
     digest: Digest | None = None
     bot: Bot | None = None
     """Set where `url_env` holds a bot's token instead of a URL."""
+    approver: str | None = None
+    """Under which name its reader answers by links; by default its own."""
 
     def __repr__(self) -> str:
         # The address is a secret.

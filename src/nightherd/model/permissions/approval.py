@@ -19,7 +19,14 @@ from nightherd.model.permissions.tool_rule import ToolRule, parse_rule
 
 REVIEW = "review"
 """The `operation` of an agent whose every call that is not read-only needs approval."""
-READ_ONLY = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead", "TodoRead", "TodoWrite"})
+READ_ONLY = frozenset(
+    {
+        "Read", "Glob", "Grep", "LS", "NotebookRead", "TodoRead", "TodoWrite",
+        # Claude's own: looking for tools, its list of tasks, and output of what it has started.
+        "ToolSearch", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList", "TaskOutput", "BashOutput",
+        "ListMcpResourcesTool",
+    }
+)  # fmt: skip
 """Tools that change nothing outside the conversation."""
 
 

@@ -26,6 +26,7 @@ from nightherd.model.permissions.permission import PermissionMode
 from nightherd.model.permissions.tool_rule import BASH
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.units import ONE_MS
+from nightherd.model.webhooks import Web
 
 PROJECT_SOURCES = frozenset({"project", "local"})
 """Settings sources of Claude that lie in the working directory."""
@@ -97,7 +98,7 @@ def grants_of(fleet: Fleet) -> FleetGrants:
             ),
         },
         prices={name: fingerprint(one) for name, one in fleet.prices.items()},
-        web=fingerprint(fleet.web) if fleet.web.enabled else None,
+        web=web_fingerprint(fleet.web) if fleet.web.enabled else None,
         webhooks=webhooks,
         notify={name: target_fingerprint(one) for name, one in targets_of(fleet).items()},
         reload=fleet.reload,
@@ -172,8 +173,17 @@ def hook_fingerprint(hook: Hook) -> str:
 
 
 def target_fingerprint(target: NotifyTarget) -> str:
-    """Where the target's messages go, and which private hosts may be reached for it."""
-    return fingerprint([target.url, target.url_env, sorted(target.allow_hosts)])
+    """Where the target's messages go, which private hosts may be reached for it, and for whom it answers."""
+    where = [target.url, target.url_env, sorted(target.allow_hosts)]
+    return fingerprint(where if target.approver is None else [*where, target.approver])
+
+
+def web_fingerprint(web: Web) -> str:
+    """Where the API is served and where answer links lead. Without such links it is as it was before there were any."""
+    fields = {name: getattr(web, name) for name in web.__struct_fields__}
+    if web.public_url is None:
+        del fields["public_url"]
+    return fingerprint(["Web", fields])
 
 
 def plugin_grant(plugin: Plugin, home: str) -> str:

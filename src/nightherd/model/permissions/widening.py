@@ -62,7 +62,9 @@ def _of_fleet(accepted: FleetGrants, wanted: FleetGrants) -> Iterator[Widening]:
     )
     yield from (Widening(what=text) for text in texts)
     if wanted.web is not None and wanted.web != accepted.web:
-        yield Widening(what="web: the API is served on a port, or on another one")
+        yield Widening(
+            what="web: the API is served on a port, or on another one, or answer links lead elsewhere"
+        )
     if wanted.reload == AUTO and accepted.reload != AUTO:
         yield Widening(what="reload: auto")
 

@@ -62,6 +62,8 @@ class ControlledClaude:
         self._gate = gate
         self._duty = Duty()
         self._waiting: list[_Waiting] = []
+        self._held: Mapping[str, Any] | None = None
+        """What it is told when it is known what becomes of a call that waited for a person."""
         self.refusal: ErrorEvent | None = None
         """Why it was not asked, if it was not."""
 
@@ -125,6 +127,10 @@ class ControlledClaude:
         if response.get("subtype") != "success" or applied is False:
             reason = response.get("error") or "it does not apply hooks"
             self.refusal = unusable(f"it refused the hook that records its calls ({reason})")
+        elif self._gate.expects_deferred or self._gate.is_waiting:
+            # Whatever it is told while a call waits for a person makes it forget the call.
+            self._held = first
+            self._duty.holds_prompt = first is not None
         elif first is not None:
             await self._write(first)
 
@@ -143,6 +149,10 @@ class ControlledClaude:
     async def _answer(self) -> None:
         """Answer the calls that are on record by now, or have waited for too long."""
         await self._gate.answer_deferred(self._process.files)
+        if self._held is not None and not (self._gate.expects_deferred or self._gate.is_waiting):
+            held, self._held = self._held, None
+            self._duty.release_prompt()
+            await self._write(held)
         for one in tuple(self._waiting):
             answer = await self._gate.decide(one.call, anyio.current_time() - one.since)
             if answer is not None:

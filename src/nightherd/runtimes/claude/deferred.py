@@ -20,6 +20,7 @@ from nightherd.model.journal.event import Event, SystemEvent, ToolResultEvent, p
 from nightherd.model.journal.system import Reviewed, SystemSubtype
 
 DEFERRED = b'"hook_deferred_tool"'
+SPOKEN = b'"type":"assistant"'
 TAIL = 1024 * 1024
 """Bytes at the end of a transcript among which Claude looks for the call."""
 HOOK_TIMEOUT_S = 6 * 3600
@@ -51,6 +52,8 @@ class DeferredCall(msgspec.Struct, frozen=True, kw_only=True):
 
     call: str
     tool: str
+    is_last: bool = True
+    """Whether the model has said nothing after it; else only some versions still propose it."""
 
 
 def deferred_call(transcript: bytes) -> DeferredCall | None:
@@ -70,7 +73,8 @@ def deferred_call(transcript: bytes) -> DeferredCall | None:
         case {"attachment": {"type": "hook_deferred_tool", "toolUseID": str(call)} as facts}:
             is_answered = f'"tool_use_id":"{call}"'.encode() in transcript[end:]
             tool = str(facts.get("toolName") or "")
-            return None if is_answered else DeferredCall(call=call, tool=tool)
+            is_last = SPOKEN not in transcript[end:]
+            return None if is_answered else DeferredCall(call=call, tool=tool, is_last=is_last)
         case _:
             return None
 

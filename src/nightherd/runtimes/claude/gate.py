@@ -136,6 +136,10 @@ class Gate:
                     for block in blocks
                     if isinstance(block, Mapping) and isinstance(block.get("id"), str)
                 )
+            case {"type": "user", "message": {"content": list(blocks)}}:
+                # Claude refuses some calls by itself before it asks, such as the edit of a file that has changed.
+                if any(_answers(block, self.deferred) for block in blocks):
+                    self._passed.add(self.deferred or "")
             case {
                 "type": "control_request",
                 "request": {"input": {"tool_use_id": str(call)} as hook},
@@ -290,6 +294,10 @@ def decided(decision: str, reason: str, **more: Any) -> Message:
             **more,
         }
     }
+
+
+def _answers(block: object, call: str | None) -> bool:
+    return call is not None and isinstance(block, Mapping) and block.get("tool_use_id") == call
 
 
 def _text(value: object) -> str | None:

@@ -139,7 +139,8 @@ def completed(
     history += _results_of(opening, request)
     missing = None
     if memory is not None:
-        told = [event for event in history if not _is_about(event, opening.deferred)]
+        kept = opening.deferred if opening.is_own_deferred else None
+        told = [event for event in history if not _is_about(event, kept)]
         missing = missing_from_transcript(told, memory, keeps_open_calls)
     if opening.is_fork:
         opening = replace(opening, at_uuid=_fork_point(opening.at_uuid, history, memory))
@@ -167,15 +168,16 @@ def completed(
 def _with_waiting(opening: Opening, request: RuntimeRequest, history: Iterable[Event]) -> Opening:
     """Return `opening` with what becomes of calls of this job that waited for a person."""
     own = list(since(history, request.job_id))
-    deferred, is_own = opening.deferred, request.is_continued and not opening.is_fork
+    deferred = opening.deferred
     about = [event for event in own if _is_about(event, deferred)]
+    kept = deferred.call if deferred is not None and deferred.is_last else None
+    is_made = any(isinstance(event, ToolUseEvent) for event in about)
+    is_own = kept is not None and is_made and request.is_continued and not opening.is_fork
     return replace(
         opening,
-        is_own_deferred=is_own and any(isinstance(event, ToolUseEvent) for event in about),
+        is_own_deferred=is_own,
         has_result=any(isinstance(event, ToolResultEvent) for event in about),
-        not_run=tuple(
-            call for call in waiting_calls(own) if deferred is None or call != deferred.call
-        ),
+        not_run=tuple(call for call in waiting_calls(own) if not is_own or call != kept),
     )
 
 

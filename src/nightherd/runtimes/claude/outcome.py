@@ -195,6 +195,12 @@ def stalled(seconds: float) -> ErrorEvent:
     )
 
 
+def not_proposed(seconds: float) -> ErrorEvent:
+    """The event for a `claude` that has lost a call which waited for a person."""
+    message = f"claude did not propose the call again that waited for a person, for {seconds:g} s. It has not run"
+    return ErrorEvent(message=message, code="stalled", extra={"recoverable": True})
+
+
 def not_answering(error: Exception) -> ErrorEvent:
     """The event for a `claude` that runs but does not answer the SDK."""
     return ErrorEvent(

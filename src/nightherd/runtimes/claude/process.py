@@ -215,13 +215,20 @@ class Duty:
         self._has_tasks = False
         self._is_deferred = False
         """Whether a call was put off: what runs in the background ends with the process, too."""
+        self.holds_prompt = False
+        """Whether it is told something more when it is known what becomes of a call that waited for a person."""
 
     @property
     def is_done(self) -> bool:
         """Whether its input may be closed."""
         if self._is_deferred:
             return True
-        return self._has_result and not self._has_tasks and self._state in (None, "idle")
+        is_idle = not self._has_tasks and self._state in (None, "idle")
+        return self._has_result and is_idle and not self.holds_prompt
+
+    def release_prompt(self) -> None:
+        """It has been told what was held back, and owes an answer to that."""
+        self.holds_prompt = self._has_result = False
 
     def see(self, message: Mapping[str, Any]) -> None:
         """Take note of a message."""

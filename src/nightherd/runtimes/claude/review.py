@@ -62,7 +62,7 @@ OF_SUB_AGENT = (
     "it needs a person, and Claude Code cannot wait for one in a sub-agent. "
     "Report to the agent that started you what you wanted to do, so that it does it itself"
 )
-NOT_OURS = "it was proposed by another job of this session, and nobody has approved it"
+NOT_OURS = "it was proposed before, by another job of this session or before other messages, and nobody has approved it"
 CUT_SHORT = "the message it belongs to did not end"
 
 

@@ -35,10 +35,10 @@ from nightherd.runtimes.claude.opening import (
     opening_of,
     records_of,
 )
-from nightherd.runtimes.claude.outcome import cannot_wait, stalled
+from nightherd.runtimes.claude.outcome import cannot_wait, not_proposed, stalled
 from nightherd.runtimes.claude.review import PEOPLE, waits_for_people, with_review
 from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript, transcript_path
-from nightherd.runtimes.claude.translate import Translator
+from nightherd.runtimes.claude.translate import Translator, begins_turn
 from nightherd.runtimes.claude.usage_limit import UsageLimits, zone_of
 from nightherd.runtimes.keeper.keepers import Keepers
 
@@ -121,6 +121,10 @@ def _warning(code: str, text: str) -> Event:
 GRACE = timedelta(seconds=5)
 IDLE_LIMIT = timedelta(minutes=15)
 """How long Claude may say nothing: longer than the longest command it runs in the foreground."""
+UNASKED = timedelta(minutes=5)
+"""How long it may say nothing before it proposes a call again that waited for a person; servers are connected first."""
+KEPT = timedelta(seconds=2)
+"""How long it may take to end when it has put off a call; what runs in the background would keep it for ever."""
 LINGER = timedelta(seconds=30)
 """How long it may take to end after its result, when nothing runs in the background."""
 
@@ -174,17 +178,21 @@ class ClaudeRuntime(ABC):
         self._transcripts = transcripts
         self.make_gate: Callable[[], Gate] = Gate
         """Makes the gate of each run."""
-        self._versions: dict[str, str | None] = {}
-        """What each program says its version is; a program that is replaced keeps the old one until a restart."""
+        self._versions: dict[tuple[str, float], str | None] = {}
+        """What each program says its version is."""
 
     def _too_old(self, request: RuntimeRequest) -> ErrorEvent | None:
         """Why this `claude` cannot run an agent that waits for people."""
         program = self._program(request.environment)
         if program is None or not waits_for_people(request.agent):
             return None
-        if program not in self._versions:
-            self._versions[program] = version_text(program, request.environment)
-        version = self._versions[program]
+        try:
+            key = (program, Path(program).stat().st_mtime)
+        except OSError:
+            return None  # it says itself why it cannot be started
+        if key not in self._versions:
+            self._versions[key] = version_text(program, request.environment)
+        version = self._versions[key]
         return None if can_defer(version) else cannot_wait(version)
 
     @abstractmethod
@@ -303,16 +311,21 @@ class ClaudeRuntime(ABC):
         async with aclosing(conversation.heard()) as heard:
             while True:
                 is_over = translator.has_result and not translator.has_open_tasks
-                is_over = is_over or gate.is_waiting
-                limit = (self._linger if is_over else idle_limit).total_seconds()
+                limit = (self._linger if is_over or gate.is_waiting else idle_limit).total_seconds()
+                if gate.is_waiting and translator.has_result:
+                    limit = min(limit, KEPT.total_seconds())
+                if gate.expects_deferred:
+                    limit = min(limit, UNASKED.total_seconds())
                 said: bytes | Mapping[str, Any] | None = None
                 with anyio.move_on_after(limit) as waiting:
                     said = await anext(heard, None)
                 if waiting.cancelled_caught:
-                    failure = stalled(limit)
+                    failure = not_proposed(limit) if gate.expects_deferred else stalled(limit)
                     if translator.has_open_tasks:
                         yield _background_stopped(limit)
-                if said is None:
+                if said is None or (
+                    gate.is_waiting and translator.has_result and begins_turn(said)
+                ):
                     break
                 for message in (*gate.take_denials(), said):
                     for event in translator.hear(message):

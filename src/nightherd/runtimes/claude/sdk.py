@@ -68,7 +68,7 @@ class KeptTransport(Transport):
         self._gate = gate
         self._end_s = end_s
         self._put, self._get = anyio.create_memory_object_stream[bytes | Mapping[str, Any]](WAITING)
-        self._duty = Duty()
+        self.duty = Duty()
         self._is_deaf = False
         self._has_ended = False
         self.on_end: Callable[[], object] = lambda: None
@@ -158,8 +158,8 @@ class KeptTransport(Transport):
         if isinstance(message, Mapping):
             if message.get("type") == "result":
                 self.last_result = message
-            self._duty.see(message)
-            if self._duty.is_done:
+            self.duty.see(message)
+            if self.duty.is_done:
                 self.owes_nothing.set()
                 await self._process.end_input()
 
@@ -239,12 +239,13 @@ class SdkConversation:
                 async with aclosing(self._transport.heard()) as heard:
                     async for message in heard:
                         yield message
+                        await self._tell()
                 await self._process.settle()
             self._is_over = True
         finally:
             self._gate.close()
             with anyio.CancelScope(shield=True):
-                if not self._is_over:
+                if not self._is_over and not self._gate.is_waiting:
                     await self._interrupt()
                 self._transport.stop_listening()
                 await self._client.disconnect()
@@ -258,12 +259,21 @@ class SdkConversation:
             try:
                 await self._client.connect()
                 if self._text:
-                    await self._client.query(_once(user_message(self._text)))
+                    self._transport.duty.holds_prompt = True
+                    await self._tell()
             except ClaudeSDKError as error:
                 if self._transport.is_ready():  # it runs, and may not be used
                     self._refusal = unusable(error)
             except Exception as error:  # noqa: BLE001 the SDK has no better class for an answer that did not come
                 self._refusal = not_answering(error)
+
+    async def _tell(self) -> None:
+        """Tell it what it is to do. Whatever it is told while a call waits for a person makes it forget the call."""
+        duty = self._transport.duty
+        if duty.holds_prompt and not (self._gate.expects_deferred or self._gate.is_waiting):
+            duty.release_prompt()
+            with suppress(CLIConnectionError):  # it has ended; `settle` finds out why
+                await self._client.query(_once(user_message(self._text)))
 
     async def _interrupt(self) -> None:
         """Have it stop what it is doing and keep what it said; not for longer than the grace."""

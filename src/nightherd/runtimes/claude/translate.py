@@ -351,6 +351,19 @@ class Translator:
     }
 
 
+def begins_turn(said: bytes | Message) -> bool:
+    """Whether Claude begins another turn with this, for something that it was notified of."""
+    match said:
+        case {"type": "assistant" | "stream_event"}:
+            return True
+        case {"type": "system", "subtype": "init"}:
+            return True
+        case {"type": "system", "subtype": "session_state_changed", "state": "running"}:
+            return True
+        case _:
+            return False
+
+
 def _user_input(block: Any) -> SystemEvent | None:
     """Words that were put into the conversation on the user's side while it ran."""
     match block:

@@ -1,6 +1,7 @@
-"""The process that sends one notification: reads it from standard input, sends it, and answers in one line of JSON.
+"""The process that sends notifications: each line of standard input is one, and is answered by a line of JSON.
 
-It is started anew for every message, ends by itself when its time is up, and is told nothing but the message.
+It sends what is due for one target, ends by itself when a message takes too long or its parent is gone, and is told
+nothing but the messages.
 Nothing that Apprise or a server says is passed on, except the status and `Retry-After`, and warnings of services
 without either, which the parent masks.
 """
@@ -25,6 +26,8 @@ from nightherd.runtimes.notify.guard import Guard
 
 DISCORD_LIMIT = 2_000
 WARNING_LIMIT = 200
+NICENESS = 10
+"""Jobs come first."""
 LOADING_S = 15.0
 """What loading the services may take besides."""
 
@@ -33,6 +36,10 @@ class Exchange:
     """What was seen of requests and answers."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin with another message."""
         self.status: int | None = None
         self.retry_after: str | None = None
         self.failure: str | None = None
@@ -151,21 +158,28 @@ def answer_to(request: Mapping[str, Any], guard: Guard, exchange: Exchange) -> d
 
 
 def main() -> int:
-    """Send the message on standard input."""
-    request = json.load(sys.stdin.buffer)
-    begin_timer(request, more_s=LOADING_S)
+    """Send the messages on standard input, until it ends."""
+    os.nice(NICENESS)
     answers = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    exchange, guard = Exchange(), Guard(tuple(request["allow_hosts"]))
+    exchange, guard = Exchange(), None
     exchange.watch()
     exchange.listen()
-    # Loaded before the guard is there: Python may keep what it compiled.
-    cast("Any", NotificationManager)().load_modules()
-    guard.install()
-    answer = answer_to(request, guard, exchange)
-    os.write(answers, json.dumps(answer).encode())
+    while line := sys.stdin.buffer.readline():
+        request = json.loads(line)
+        begin_timer(request, more_s=LOADING_S)
+        if guard is None:
+            # Loaded before the guard is there: Python may keep what it compiled.
+            cast("Any", NotificationManager)().load_modules()
+            guard = Guard(tuple(request["allow_hosts"]))
+            guard.install()
+        exchange.forget()
+        guard.refused = None
+        answer = answer_to(request, guard, exchange)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        os.write(answers, json.dumps(answer).encode() + b"\n")
     return 0
 
 
