@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -16,11 +17,14 @@ from crash import whole_trials
 from nightherd.cli.daemon import start as worker
 from nightherd.cli.jobs import actions as job_actions
 from nightherd.engine.jobs import run_loop, watch
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.retry import RetryPolicy, TryAgain, next_step
 from nightherd.model.journal.system import Suspension
 from nightherd.runtimes.native import runtime, script_model
 from nightherd.testing.fork_process import Say
+from nightherd.wiring.fleets import load_fleet
+from nightherd.wiring.running import open_worker
 
 LOADED = (runtime, watch, Agent, worker, job_actions)
 """What commands import on first use, so that no trial has to."""
@@ -30,6 +34,7 @@ runtime.NativeRuntime()
 
 COMMAND = f"{__name__}:command"
 GO_ON = f"{__name__}:go_on"
+SUBMIT = f"{__name__}:submit"
 LOOK_S = 0.005
 FAILS = "x"
 UNAVAILABLE = 503
@@ -47,6 +52,22 @@ def go_on(order: dict[str, Any], say: Say) -> None:
     """As for every agent."""
     set_provider(order)
     whole_trials.go_on(order, say)
+
+
+def submit(order: dict[str, Any], say: Say) -> None:
+    """Record one job for each of `tags`; nobody runs them."""
+    folder = Path(order["folder"])
+    os.chdir(folder)
+
+    async def work() -> None:
+        fleet = load_fleet(folder / "nightherd.yaml", environ=os.environ, cwd=folder).fleet
+        agent = next(iter(fleet.agents.values()))
+        async with open_worker(folder / ".nightherd", fleet, os.environ) as context:
+            for tag in order["tags"]:
+                draft = JobDraft(agent=agent, prompt="go", inputs={"tag": tag})
+                await record_job(draft, context)
+
+    anyio.run(work)
 
 
 def set_provider(order: dict[str, Any]) -> None:

@@ -34,6 +34,7 @@ def test_status_says_what_the_fleet_is_doing(tmp_path: Path) -> None:
             assert (agents["hello"]["status"], agents["hello"]["last_job"]) == ("idle", done)
             assert agents["hello"]["next_schedule"] == "nightly" or data["daemon"] is None
             assert agents["slow"]["waiting"] == 1
+            assert (data["failed_hooks"], data["failing_notify_targets"]) == ([], [])
 
     anyio.run(main)
 

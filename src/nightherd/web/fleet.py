@@ -11,6 +11,7 @@ from nightherd.errors import NotFoundError
 from nightherd.model.schedules.jobs import find_schedule
 from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
 from nightherd.views.job_document import failed_hook_row, failed_hooks
+from nightherd.views.notifications import failing_row, failing_targets
 from nightherd.views.schedules import list_views, schedule_row, view_of
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import JOB, answers, document, list_of, object_with
@@ -34,10 +35,12 @@ async def status(site: OnSite) -> Response:
     view = await look(site)
     journals, agents = site.context.journals, site.fleet().agents
     failed = await site.ask(lambda reader: failed_hooks(reader, journals, agents))
+    unsent = await site.ask(failing_targets)
     data = {
         "daemon": site.daemon(now),
         **fleet_document(view),
         "failed_hooks": [failed_hook_row(one) for one in failed],
+        "failing_notify_targets": [failing_row(one) for one in unsent],
     }
     return document("status", data, now)
 

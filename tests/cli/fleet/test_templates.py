@@ -171,6 +171,18 @@ def test_publishing_server_runs_nothing_of_the_checkout_and_checks_the_commit(
     assert not (herd.root / "stolen").exists()
 
 
+def test_the_token_is_given_to_git_by_its_credential_helper(make_herd: MakeHerd) -> None:
+    herd = make_herd("pr-review")
+    program = "import publish; print(publish.HELPER)"
+    helper = herd.shell(f"python3 -c '{program}'").strip()
+    line = 'git -c credential.helper= -c credential.helper="$HELPER" credential fill'
+    herd.reader.environment |= {"HELPER": helper, "PUSH_TOKEN": "token-of-this-test"}
+
+    said = herd.shell(f"printf 'protocol=https\\nhost=example.com\\n\\n' | {line}").split()
+
+    assert {"username=x-access-token", "password=token-of-this-test"} <= {*said}
+
+
 def call_push(herd: Herd, arguments: dict[str, str]) -> Any:
     """Call the tool of the template's server, as a runtime does."""
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}

@@ -464,6 +464,24 @@ def test_a_process_that_has_not_reloaded_yet_keeps_nothing_from_a_new_target(
     anyio.run(main)
 
 
+def test_old_news_is_not_told_but_what_still_waits_is(tmp_path: Path) -> None:
+    async def play(box: Outbox) -> None:
+        await box.round()
+        await box.apply(submit(1), start(1), settle(1))
+        await box.apply(submit(2), start(2), approval(2))
+        box.clock.advance(timedelta(days=3))
+        await box.apply(submit(3), start(3), settle(3, outcome=FAILED))
+        await box.round()
+        assert all(one.give_up_at > box.clock.now() for one in box.rows())
+
+    sent = played(tmp_path, play)
+
+    assert sent.titles == [
+        "grazer needs approval: Bash: git push",
+        "grazer failed: the model is gone",
+    ]
+
+
 def test_an_agent_says_other_things_of_a_target_than_the_fleet(tmp_path: Path) -> None:
     own = replace(PHONE, events=frozenset({NotifyEvent.COMPLETED}), title="${notice.agent}!")
 

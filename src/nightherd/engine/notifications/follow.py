@@ -123,7 +123,7 @@ class Follower:
         jobs, items = _rows(Job, JOBS, entry), _rows(InboxItem, ITEMS, entry)
         queued: list[Queued] = []
         for happening in happenings(entry.kind, jobs, items):
-            targets = self._told(happening, entry.change)
+            targets = self._told(happening, entry)
             if targets:
                 # A journal may be long, and jobs go on meanwhile.
                 denials = await to_thread.run_sync(self._denials, happening.job)
@@ -131,15 +131,25 @@ class Follower:
                     queued += self._composed(happening, target, entry.at, denials)
         return queued
 
-    def _told(self, happening: Happening, change: int) -> list[NotifyTarget]:
+    def _told(self, happening: Happening, entry: LedgerEntry) -> list[NotifyTarget]:
         """The targets that are told of it; what other agents do is left to those who know them."""
         if not self.context.is_whole and happening.agent not in self._fleet.agents:
             return []
         return [
             target
             for target in targets_for(self._fleet, happening.agent, happening.schedule).values()
-            if change > self._since.get(target.id, change) and happening.is_wanted(target.events)
+            if entry.change > self._since.get(target.id, entry.change)
+            and happening.is_wanted(target.events)
+            and self._is_news(happening, target, entry.at)
         ]
+
+    def _is_news(self, happening: Happening, target: NotifyTarget, at: datetime) -> bool:
+        """Whether it is recent enough to be told, or still waits for somebody: nothing ran here for some time, perhaps."""
+        if self.context.clock.now() - at <= target.give_up_after:
+            return True
+        asked = happening.item
+        item = self.context.reader.find_item(asked.id) if asked is not None else None
+        return item is not None and item.is_pending
 
     def _composed(
         self, happening: Happening, target: NotifyTarget, at: datetime, denials: Sequence[str]
@@ -176,7 +186,7 @@ class Follower:
         due_at: datetime,
         number: int,
     ) -> Queued:
-        masked = self.context.secrets.mask(fields)
+        masked, now = self.context.secrets.mask(fields), self.context.clock.now()
         reminder = f":remind:{number}" if number else ""
         key = f"{happening.key}{reminder}:{target.id}"
         job, item = happening.job, happening.item
@@ -185,9 +195,9 @@ class Follower:
             target=target.id,
             event=happening.event,
             status=NotificationStatus.PENDING,
-            created_at=self.context.clock.now(),
+            created_at=now,
             due_at=due_at,
-            give_up_at=due_at + target.give_up_after,
+            give_up_at=max(due_at, now) + target.give_up_after,
             dedupe_key=key,
             subject=str(masked["title"]),
             job_id=job.id if job is not None else (item.job_id if item is not None else None),

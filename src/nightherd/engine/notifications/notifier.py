@@ -43,7 +43,7 @@ class Notifier:
         self._is_leaving = False
         self._active: set[str] = set()
         self._limit = anyio.CapacityLimiter(AT_ONCE)
-        self._backoff = Backoff()
+        self._backoff, self._delivering = Backoff(), Backoff()
         self._interval_s = interval_s
         self._changed = anyio.Event()
 
@@ -77,7 +77,7 @@ class Notifier:
                 self._active.add(target.id)
                 tasks.start_soon(self._deliver, target)
         except Exception as error:  # noqa: BLE001 (an edge: jobs go on, and the next round may work)
-            return self._failed(error)
+            return self._failed(error, self._backoff)
         self._backoff.reset()
         return self._interval_s if self._targets else IDLE_S
 
@@ -108,15 +108,16 @@ class Notifier:
         try:
             async with self._limit:
                 await deliver(target, self._fleet, self._context)
+            self._delivering.reset()
         except Exception as error:  # noqa: BLE001 (an edge: one target's trouble is not another's)
-            self._failed(error)
+            await anyio.sleep(self._failed(error, self._delivering))
         finally:
             self._active.discard(target.id)
 
-    def _failed(self, error: Exception) -> float:
+    def _failed(self, error: Exception, backoff: Backoff) -> float:
         """Say what failed, once in a row; how long to wait before the next try."""
         message = message_of(unwrapped(error))
-        pause_s, is_new = self._backoff.fail(message)
+        pause_s, is_new = backoff.fail(message)
         if is_new:
             line = LogLine(
                 at=self._context.clock.now(),
