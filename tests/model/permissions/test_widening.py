@@ -260,6 +260,29 @@ def test_an_agent_that_gives_up_its_container_stays_away() -> None:
     assert beyond(narrowed(accepted, grants_of(FLEET), HOME), FLEET) == ["agent a: without docker"]
 
 
+def test_answer_links_that_lead_elsewhere_are_held_back_and_the_port_stays() -> None:
+    served = replace(FLEET, web=Web(enabled=True, hosts=frozenset({"b.example", "a.example"})))
+    moved = replace(served, web=replace(served.web, public_url="https://evil.example"))
+
+    found = [one.text for one in widenings(grants_of(served), grants_of(moved), HOME)]
+    held = restrained(moved, grants_of(served), served)
+
+    assert any("answer links lead elsewhere" in text for text in found)
+    assert held.web == served.web
+    assert restrained(served, grants_of(served)).web == served.web
+    # What was accepted before there were such links still is.
+    assert grants_of(served).web == "016cfcbf5ad28e564f0d519ff67aabde"
+
+
+def test_a_target_that_answers_for_another_person_is_held_back() -> None:
+    target = NotifyTarget(id="phone", url_env="KEY")
+    known = replace(FLEET, notify=(target,))
+    other = replace(FLEET, notify=(replace(target, approver="alice"),))
+
+    assert widenings(grants_of(known), grants_of(other), HOME)
+    assert restrained(other, grants_of(known)).notify == ()
+
+
 def test_a_schedule_that_cannot_be_cut_back_stays_as_it_was_or_away() -> None:
     other = nightly(limits=replace(NIGHTLY.limits, turns=100), session=None)
     wider = replace(FLEET, agents={"a": replace(AGENT, **other)})

@@ -10,10 +10,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from nightherd.model.text import neutralise as neutralise
-
 PAGE = 20
 """How many rows a list shows by default."""
+
+
+def neutralise(text: str) -> str:
+    """`text` with everything a terminal would obey spelled out, so that it can only be read."""
+    from nightherd.model.text import neutralise
+
+    return neutralise(text)
 
 
 def one_line(text: str, limit: int | None = None) -> str:

@@ -37,6 +37,7 @@ from nightherd.model.permissions.grants import (
     schedule_maxima,
     server_fingerprint,
     target_fingerprint,
+    web_fingerprint,
 )
 from nightherd.model.permissions.widening import (
     AUTO,
@@ -138,7 +139,7 @@ def _web(fleet: Fleet, accepted: FleetGrants, before: Fleet | None) -> Web:
     offered = (fleet.web, *(() if before is None else (before.web,)))
     if not fleet.web.enabled:
         return fleet.web
-    fitting = (one for one in offered if one.enabled and fingerprint(one) == accepted.web)
+    fitting = (one for one in offered if one.enabled and web_fingerprint(one) == accepted.web)
     return next(fitting, replace(fleet.web, enabled=False))
 
 
