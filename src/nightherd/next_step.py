@@ -11,6 +11,7 @@ class Action(StrEnum):
     """What can be done about an error. `cli/next_steps.py` and `web/problem.py` say how."""
 
     ACCEPT_CONFIG = "accept_config"
+    ACCEPT_ITEM = "accept_item"
     ACKNOWLEDGE_DAMAGE = "acknowledge_damage"
     APPLY_RETENTION = "apply_retention"
     APPROVE_ITEM = "approve_item"
@@ -83,6 +84,7 @@ SpellStep = Callable[[NextStep], str]
 
 PLAIN = {
     Action.ACCEPT_CONFIG: "accept the configuration",
+    Action.ACCEPT_ITEM: "accept {item}",
     Action.ACKNOWLEDGE_DAMAGE: "acknowledge the damage",
     Action.ANSWER_INBOX_ITEM: "answer {item} in the inbox",
     Action.ANSWER_QUESTION: "answer the question of {item} in the inbox",

@@ -7,6 +7,7 @@ from nightherd.next_step import Action, Advice, NextStep
 
 COMMANDS = {
     Action.ACCEPT_CONFIG: "nightherd reload --accept",
+    Action.ACCEPT_ITEM: "nightherd inbox accept {item}",
     Action.ANSWER_INBOX_ITEM: "nightherd inbox approve {item}, or nightherd inbox reject {item} -m REASON",
     Action.ACKNOWLEDGE_DAMAGE: "nightherd doctor --acknowledge",
     Action.APPLY_RETENTION: "nightherd retention apply",

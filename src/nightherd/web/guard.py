@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nightherd.errors import NightherdError
+from nightherd.model.inbox.token import TOKEN_PREFIX
 from nightherd.web.hooks import PREFIX as HOOKS
 from nightherd.web.operations import PERSON
 from nightherd.web.problem import is_answer_link, problem, problem_of
@@ -143,11 +144,12 @@ class Guard:
     async def _identify(self, headers: Mapping[str, str]) -> str | Response:
         """The name of who sent the request; a refusal when they show no token that is accepted."""
         door, shown = self._door, _shown_token(headers)
-        if shown is None and door.token is None:
-            return door.person
-        is_known = shown is not None and door.token is not None
-        if is_known and hmac.compare_digest((shown or "").encode(), (door.token or "").encode()):
-            return door.person
+        if door.token is None and not (shown or "").startswith(TOKEN_PREFIX):
+            return door.person  # only named tokens say more than the way in does
+        if door.token is not None and shown is not None:
+            is_same = hmac.compare_digest(shown.encode(), door.token.encode())
+            if is_same:
+                return door.person
         try:
             name = None if shown is None else await door.name_of(shown)
         except NightherdError as error:

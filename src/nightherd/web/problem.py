@@ -29,6 +29,7 @@ DISKS = {"ENOSPC": 507, "EDQUOT": 507, "EIO": 503, "EROFS": 503}
 """Statuses of what the system says about a disk that cannot be written."""
 
 REQUESTS = {
+    Action.ACCEPT_ITEM: 'POST /v1/inbox/{item}/answers with "verdict": "accept"',
     Action.ANSWER_INBOX_ITEM: 'POST /v1/inbox/{item}/answers with a "verdict"',
     Action.ANSWER_QUESTION: 'POST /v1/inbox/{item}/answers with "verdict": "reply" and a "text"',
     Action.APPROVE_ITEM: 'POST /v1/inbox/{item}/answers with "verdict": "approve"',

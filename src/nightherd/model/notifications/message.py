@@ -72,7 +72,7 @@ STEPS: Mapping[ItemKind, tuple[Action, ...]] = {
     ItemKind.QUESTION: (Action.REPLY_ITEM, Action.REJECT_ITEM),
     ItemKind.LIMIT: (Action.RAISE_ITEM, Action.REJECT_ITEM),
     ItemKind.FAILURE: (Action.RETRY_ITEM, Action.DISMISS_ITEM),
-    ItemKind.RELOAD: (Action.ACCEPT_CONFIG, Action.REJECT_ITEM),
+    ItemKind.RELOAD: (Action.ACCEPT_ITEM, Action.REJECT_ITEM),
 }
 
 
