@@ -100,13 +100,14 @@ def test_several_calls_that_wait_together_are_asked_about_together(
     assert len(desk.waiting()) == 3
 
     desk.answer(Verdict.APPROVE)
-    desk.answer(Verdict.REJECT, text="not that")
+    rejected = desk.answer(Verdict.REJECT, text="not that").item.tool_use_id
     assert desk.job(job.id).status is JobStatus.SUSPENDED, "one is open"
     desk.answer(Verdict.APPROVE)
     assert desk.execute(job.id).status is JobStatus.COMPLETED
 
     shown = {one.tool_use_id: one.result for one in desk.results(job.id) if one.success}
-    assert shown == {"call-0": "one", "call-2": "three"}
+    contents = {"call-0": "one", "call-1": "two", "call-2": "three"}
+    assert shown == {call: text for call, text in contents.items() if call != rejected}
 
 
 def test_the_same_call_twice_in_one_answer_needs_two_approvals(

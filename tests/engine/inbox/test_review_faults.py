@@ -15,7 +15,7 @@ from engine.bench import AGENT
 from engine.inbox.test_reviews import PUSH, RULE, Desk, pushes
 from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.jobs.lost_execution import change_after_loss
-from nightherd.errors import RefusedError
+from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.agents.script import Say, Step, UseTool, compile_script
 from nightherd.model.change import Change, Refused, Why
 from nightherd.model.ids import JobId
@@ -296,6 +296,28 @@ def test_arguments_that_a_person_changed_to_denied_ones_do_not_run(
     assert not (tmp_path / "secrets").exists()
     (result,) = desk.results(job.id)
     assert "with the arguments that a person changed" in (result.error or "")
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("echo correct-horse", "hold a secret"),
+        ("echo [secret:TOKEN]", "would run as it is written"),
+        ("echo \ud800", "half a character"),
+        ("echo " + "x" * 1024 * 1024, "at most 1,048,576 characters"),
+    ],
+)
+def test_changed_arguments_that_cannot_be_recorded_are_refused(
+    make_desk: MakeDesk, command: str, why: str
+) -> None:
+    desk = make_desk()
+    desk.context = replace(desk.context, secrets=find_secrets({"TOKEN": "correct-horse"}))
+    desk.run()
+
+    with pytest.raises(InvalidValueError, match=why):
+        desk.answer(Verdict.APPROVE, input={"command": command})
+
+    assert len(desk.waiting()) == 1
 
 
 def test_secrets_are_masked_before_anything_is_cut_or_put_on_one_line(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 
 from nightherd.engine.contexts import FleetContext
@@ -19,12 +21,17 @@ from nightherd.model.inbox.item import InboxItem, ItemId, ItemKind, Verdict
 from nightherd.model.jobs.changes import ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
+from nightherd.model.text import whole_text, whole_value
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import InboxReader
 from nightherd.views.jobs import get_job
 
 ANSWER_LIMIT = 64 * 1024
 """Characters of an answer."""
+INPUT_LIMIT = 1024 * 1024
+"""Characters of changed arguments, as JSON."""
+MASKED = "[secret:"
+"""What a masked secret begins with."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +55,8 @@ async def answer_item(request: Answer, agents: Agents, context: FleetContext) ->
     """Record the answer and do what it decides; `RefusedError` when somebody else decided before."""
     item = get_item(context.reader, request.item_id)
     _check(request, item)
-    text = None if request.text is None else str(context.secrets.mask(request.text))
+    _check_input(request, context)
+    text = None if request.text is None else whole_text(context.secrets.mask(request.text))
     change = AnswerItem(
         item_id=item.id,
         verdict=request.verdict,
@@ -94,6 +102,23 @@ def _check(request: Answer, item: InboxItem) -> None:
         raise InvalidValueError("limits are only for raising")
     if request.verdict is Verdict.RAISE and item.kind is ItemKind.LIMIT and not request.limits:
         raise InvalidValueError("name the limit to raise and its new maximum, like spend=5")
+
+
+def _check_input(request: Answer, context: FleetContext) -> None:
+    """`InvalidValueError` for changed arguments that cannot be recorded, or would not run as they are meant."""
+    if request.input is None:
+        return
+    encoded = json.dumps(request.input, ensure_ascii=False)
+    if len(encoded) > INPUT_LIMIT:
+        raise InvalidValueError(f"changed arguments have at most {INPUT_LIMIT:,} characters")
+    if context.secrets.mask(request.input) != request.input:
+        raise InvalidValueError("the changed arguments hold a secret; name its variable instead")
+    if MASKED in encoded:
+        raise InvalidValueError(
+            f"{MASKED}...] in the changed arguments stands for a secret and would run as it is written"
+        )
+    if whole_value(request.input) != request.input:
+        raise InvalidValueError("the changed arguments hold half a character")
 
 
 def _job_id(item: InboxItem) -> JobId:
