@@ -27,9 +27,9 @@ agents:
 """
 
 
-def fleet(*targets: str) -> str:
+def fleet(*targets: str, timeout: str = "30s") -> str:
     entries = [
-        f"  - {{name: {name}, url_env: {name.upper()}_URL, events: [completed], allow_hosts: [127.0.0.1]}}\n"
+        f"  - {{name: {name}, url_env: {name.upper()}_URL, events: [completed], allow_hosts: [127.0.0.1], timeout: {timeout}}}\n"
         for name in targets
     ]
     return f"reload: auto\nnotify:\n{''.join(entries)}{AGENTS}"
@@ -77,3 +77,27 @@ def test_daemon_tells_takes_over_targets_and_finishes_before_it_leaves(
         assert trial.wait().status == 0
         assert (len(titles(phone)), len(titles(mail))) == (3, 2)
         assert set(statuses(pasture)) == {NotificationStatus.SENT}
+
+
+def test_a_message_on_its_way_when_the_daemon_is_killed_is_sent_by_the_next(
+    make_pasture: MakePasture,
+) -> None:
+    with loopback() as phone:
+        pasture = make_pasture(fleet("phone", timeout="3s"))
+        environ = {"PHONE_URL": phone.url()}
+        trial = pasture.daemon(environ=environ)
+        wait_for(lambda: follows(pasture, "phone"), "the target is known")
+        phone.hangs = True
+        submit_pending(pasture.folder, "calm")
+        assert phone.asked.wait(90)
+        trial.send(signal.SIGKILL)
+        trial.wait()
+        assert statuses(pasture) == [NotificationStatus.SENDING]
+
+        phone.hangs = False
+        again = pasture.daemon(environ=environ)
+        wait_for(lambda: statuses(pasture) == [NotificationStatus.SENT], "the claim has passed")
+        again.send(signal.SIGTERM)
+        assert again.wait().status == 0
+        assert len(titles(phone)) >= 2, "at least once"
+        assert set(titles(phone)) == {"calm completed: done"}

@@ -23,7 +23,7 @@ from nightherd.model.notifications.routing import targets_for
 from nightherd.model.notifications.target import NotifyEvent, NotifyTarget
 from nightherd.ports import Outgoing, Send, SendResult
 
-LEASE_MARGIN = timedelta(seconds=45)
+LEASE_MARGIN = timedelta(seconds=30)
 """How much longer than its timeout a claim lasts: starting the process, and settling."""
 
 
