@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nightherd.model.journal.event import ErrorEvent
 from nightherd.model.journal.system import (
     AuthStatus,
     CompactBoundary,
@@ -96,6 +97,13 @@ def auth_status_of(message: Message) -> tuple[AuthStatus, str | None]:
     is_authenticated = False if error is not None else None if is_going_on else True
     text = error if error is not None else "\n".join(lines) or None
     return AuthStatus(is_authenticated=is_authenticated), text
+
+
+def error_of(message: Message) -> ErrorEvent:
+    """What Claude says went wrong."""
+    error = message.get("error")
+    text = error.get("message") if isinstance(error, Mapping) else error
+    return ErrorEvent(message=str(text or message.get("message")), code="claude_failed")
 
 
 def init_of(message: Message, runtime: str) -> Init:

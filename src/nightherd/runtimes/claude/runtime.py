@@ -330,7 +330,7 @@ class ClaudeRuntime(ABC):
                 for message in (*gate.take_denials(), said):
                     for event in translator.hear(message):
                         yield event
-        for event in translator.finish(is_waiting=gate.is_waiting):
+        for event in translator.finish(gate.take_denials(), is_waiting=gate.is_waiting):
             yield event
         if not translator.has_result and not gate.is_waiting:
             yield failure or conversation.failure

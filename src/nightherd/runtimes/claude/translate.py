@@ -8,14 +8,13 @@ kept until the stream ends, because a background task may make another one follo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from nightherd.model.journal.event import (
     AssistantEvent,
-    ErrorEvent,
     Event,
     SystemEvent,
     ToolResultEvent,
@@ -41,7 +40,14 @@ from nightherd.runtimes.claude.answer import (
     no_price,
 )
 from nightherd.runtimes.claude.mcp import ServerNews
-from nightherd.runtimes.claude.news import NEWS, SILENT, auth_status_of, init_of, progress_of
+from nightherd.runtimes.claude.news import (
+    NEWS,
+    SILENT,
+    auth_status_of,
+    error_of,
+    init_of,
+    progress_of,
+)
 from nightherd.runtimes.claude.outcome import MESSAGES, Report, not_kept, reported
 from nightherd.runtimes.claude.usage_limit import ApiError, UsageLimits, is_api_error
 
@@ -131,11 +137,15 @@ class Translator:
                 "unknown_message", f"claude sent a message of type {kind!r}", message
             )
 
-    def finish(self, *, is_waiting: bool = False) -> Iterator[Event]:
+    def finish(
+        self, denials: Sequence[Message] = (), *, is_waiting: bool = False
+    ) -> Iterator[Event]:
         """The last events, when nothing more will come; none about the outcome when Claude has not said it.
 
-        A run that waits for a person has no outcome: only what it has used.
+        `denials` are refusals that nothing was said after. A run that waits for a person has only what it has used.
         """
+        for message in denials:
+            yield from self.message(message)
         if is_waiting:
             yield from self._answers.abandon()
             rest = self._rest()
@@ -326,9 +336,7 @@ class Translator:
         yield describe(*auth_status_of(message))
 
     def _error(self, message: Message) -> Iterator[Event]:
-        error = message.get("error")
-        text = error.get("message") if isinstance(error, Mapping) else error
-        yield ErrorEvent(message=str(text or message.get("message")), code="claude_failed")
+        yield error_of(message)
 
     def _warning(self, code: str, text: str, raw: Any = None) -> SystemEvent:
         """What is not understood, masked and in bounded length."""
