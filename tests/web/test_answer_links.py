@@ -120,6 +120,42 @@ def test_a_button_answers_once_for_the_approver_of_the_link(tmp_path: Path) -> N
     anyio.run(main)
 
 
+def test_of_answers_that_race_one_decides(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served_links(tmp_path) as world:
+            item = await wait_for(world, "pusher")
+            people = [f"person{number}" for number in range(6)]
+            paths = [await link_to(world, item, name) for name in people for _ in range(2)]
+            answers: list[Answer] = []
+
+            async def give(number: int, path: str) -> None:
+                verdict = "approve" if number % 2 else "reject"
+                answers.append(await press(world, path, item, verdict))
+
+            async with anyio.create_task_group() as tasks:
+                for number, path in enumerate(paths):
+                    tasks.start_soon(give, number, path)
+            after = (await world.get(f"/v1/inbox/{item['id']}")).data
+
+        assert sum(one.status == 200 for one in answers) == 1
+        assert len(after["answers"]) == 1
+        assert after["decided_by"] == after["answers"][0]["by"]
+
+    anyio.run(main)
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served_links(tmp_path) as world:
+            item = await wait_for(world, "pusher")
+            path = await link_to(world, item)
+            large = await press(world, path, item, "reject", text="x" * 100_000)
+
+        assert large.status == 413
+
+    anyio.run(main)
+
+
 def test_a_question_is_answered_by_its_text(tmp_path: Path) -> None:
     async def main() -> None:
         async with served_links(tmp_path) as world:

@@ -35,6 +35,8 @@ ASK_SO = (
 CLOSE = {"connection": "close"}
 TOO_LARGE = "a body may have at most {} bytes"
 API_BODY_LIMIT = 4 * 1024 * 1024
+LINK_BODY_LIMIT = 64 * 1024
+"""Bytes of an answer that needs no token."""
 DISCARDED = 8 * 1024 * 1024
 """Bytes that are read of a body that is not taken, before its sender is hung up on."""
 CHUNK_PATIENCE_S = 10.0
@@ -114,6 +116,8 @@ class Guard:
         await self._app(scope, _Body(receive, self._limit(scope["path"]), self._door), send)
 
     def _limit(self, path: str) -> int:
+        if is_answer_link(path):
+            return LINK_BODY_LIMIT
         return self._door.hook_limit() if path.startswith(f"{HOOKS}/") else API_BODY_LIMIT
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
