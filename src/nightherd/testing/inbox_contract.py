@@ -211,6 +211,15 @@ async def check_job_waits_for_everything_it_asked(state: OpenState) -> None:
     assert item_of(state, "b").status is ItemStatus.ANSWERED
 
 
+async def check_answer_before_the_job_is_suspended_is_not_lost(state: OpenState) -> None:
+    ask_first = AskPerson(asked=(asked("a", job=job_id(1)),), job_id=job_id(1), epoch=1)
+    await must_apply(state, submit(1), start(1), ask_first, said("a", Verdict.APPROVE))
+
+    await must_apply(state, suspend(1))
+
+    assert job_of(state, 1).status is JobStatus.PENDING, "nobody would wake it up"
+
+
 async def check_answer_does_not_lift_another_wait(state: OpenState) -> None:
     ask = AskPerson(asked=(asked("a", job=job_id(1)),), job_id=job_id(1), epoch=1)
     limit = suspend(1, SuspendReason.LIMIT, code="spend_exceeded")

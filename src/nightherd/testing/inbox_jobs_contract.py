@@ -111,9 +111,13 @@ async def check_jobs_of_an_older_version_come_into_the_inbox_once(state: OpenSta
         error="too dear",
     )
     foreign = replace(failed, id=job_id(3), worker=None)
-    texts = [replace(submit(1).texts, job_id=job_id(number)) for number in (1, 2, 3)]
-    await must_apply(state, AdoptRows(rows=(failed, waiting, foreign, *texts), source="old"))
-    await must_apply(state, submit(4), start(4), suspend(4))
+    asking = replace(
+        waiting, id=job_id(4), suspend_reason=SuspendReason.APPROVAL, error_code="approval"
+    )
+    texts = [replace(submit(1).texts, job_id=job_id(number)) for number in (1, 2, 3, 4)]
+    await must_apply(
+        state, AdoptRows(rows=(failed, waiting, foreign, asking, *texts), source="old")
+    )
     jobs = list(state.reader.jobs_without_item(9))
     assert jobs == [job_id(1), job_id(2), job_id(4)]
 

@@ -16,8 +16,8 @@ from nightherd.engine.limits.guard import Stop
 from nightherd.model.change import Change
 from nightherd.model.children import TOOL as SPAWN
 from nightherd.model.inbox.changes import AskPerson, WithdrawItem
-from nightherd.model.inbox.decisions import ABOUT_CALLS
 from nightherd.model.inbox.item import (
+    ABOUT_CALLS,
     Asked,
     InboxItem,
     ItemId,

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from nightherd.engine.doctor.record import RepairContext, apply_changes
 from nightherd.model.ids import WorkerId
-from nightherd.model.inbox.decisions import ABOUT_CALLS
-from nightherd.model.inbox.review import APPROVAL, QUESTION
+from nightherd.model.inbox.item import ABOUT_CALLS
+from nightherd.model.inbox.review import ASKING
 from nightherd.model.jobs.changes import (
     CorrectJob,
     LoseExecution,
@@ -84,7 +84,7 @@ def change_after_loss(
 
 def _asks(job: Job, known: Recollection, record: RepairContext) -> bool:
     """Whether the execution was lost before the people it waits for were asked: the next one asks them."""
-    if known.suspended is None or known.suspended.code not in (APPROVAL, QUESTION):
+    if known.suspended is None or known.suspended.code not in ASKING:
         return False
     items = record.reader.items_of_job(job.id)
     return not any(item.is_pending and item.kind in ABOUT_CALLS for item in items)

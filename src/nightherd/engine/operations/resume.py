@@ -16,7 +16,7 @@ from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Applied, Refused
 from nightherd.model.ids import JobId
-from nightherd.model.inbox.decisions import ABOUT_CALLS
+from nightherd.model.inbox.item import ABOUT_CALLS
 from nightherd.model.jobs.changes import ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions

@@ -19,6 +19,7 @@ from nightherd.model.inbox.changes import (
     WithdrawItem,
 )
 from nightherd.model.inbox.item import (
+    ABOUT_CALLS,
     ITEM_LIFECYCLE,
     STATUS_OF_VERDICT,
     TITLE_LIMIT,
@@ -35,7 +36,7 @@ from nightherd.model.inbox.item import (
     decided_text,
     item_id,
 )
-from nightherd.model.inbox.review import APPROVAL, QUESTION
+from nightherd.model.inbox.review import ASKING
 from nightherd.model.inbox.token import AnswerLink
 from nightherd.model.jobs.changes import FailSuspended, ResumeJob, SubmitJob
 from nightherd.model.jobs.decisions import submit
@@ -43,11 +44,7 @@ from nightherd.model.jobs.job import CHILD_WAITS, Job, JobStatus, SuspendReason
 from nightherd.model.jobs.suspend_decisions import fail, resume
 from nightherd.model.text import shorten
 
-ABOUT_CALLS = frozenset({ItemKind.APPROVAL, ItemKind.QUESTION})
-"""Items about a call of a job: the job waits for all of them."""
 LIMITED = frozenset({SuspendReason.LIMIT, SuspendReason.BUDGET})
-ASKING = frozenset({APPROVAL, QUESTION})
-"""Codes of a job that waits for what its own execution asked."""
 NIGHTHERD = "nightherd"
 """Who decides what no person does."""
 

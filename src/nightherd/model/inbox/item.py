@@ -42,6 +42,10 @@ class ItemKind(StrEnum):
     """A changed fleet file gives agents more: accept it?"""
 
 
+ABOUT_CALLS = frozenset({ItemKind.APPROVAL, ItemKind.QUESTION})
+"""Items about a call of a job: the job waits for all of them."""
+
+
 class ItemStatus(StrEnum):
     """Where an item stands."""
 

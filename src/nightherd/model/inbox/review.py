@@ -18,6 +18,8 @@ APPROVAL = "approval"
 """Code of a job that waits for approval of a call."""
 QUESTION = "question"
 """Code of a job that waits for an answer to a question."""
+ASKING = frozenset({APPROVAL, QUESTION})
+"""Codes of a job that waits for what its own execution asked."""
 REPEATED_REJECTIONS = "rejected_repeatedly"
 """Code of a job that failed because its agent kept making a call that was rejected."""
 MOST_REPEATS = 10

@@ -24,6 +24,8 @@ from nightherd.model.decisions.around import (
 )
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.ids import JobId
+from nightherd.model.inbox.item import ABOUT_CALLS
+from nightherd.model.inbox.review import ASKING
 from nightherd.model.jobs.changes import FailSuspended, FailWaiting, ResumeJob, SuspendExecution
 from nightherd.model.jobs.job import (
     EXECUTION_LIFECYCLE,
@@ -38,6 +40,7 @@ from nightherd.model.jobs.job import (
 )
 from nightherd.model.jobs.options import FollowUp
 from nightherd.model.jobs.overrides import AmendJob, is_raised
+from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.decisions import used_up
 from nightherd.model.limits.login_decisions import lifted, recorded
 from nightherd.model.sessions.session import SessionStatus
@@ -46,8 +49,8 @@ from nightherd.model.sessions.session import SessionStatus
 def suspend(change: SuspendExecution, rows: Rows) -> Answer:
     """The running job waits; its session does too. A wish to cancel is fulfilled instead.
 
-    One that was to wait for a child which has ended meanwhile, or at a limit that was raised meanwhile, waits
-    only for its next execution. One that waits because this one did looks again for what.
+    One that was to wait for a child which has ended meanwhile, for people who have answered, or at a limit that was
+    raised meanwhile, waits only for its next execution. One that waits because this one did looks again for what.
     """
     job = owned(change.job_id, change.epoch, rows)
     if isinstance(job, Refused):
@@ -86,12 +89,20 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
     )
     texts = rows.get(JobTexts, job.id)
     is_over = why.ends_with_children and not rows.open_children(job.id)
+    is_over = is_over or _is_answered(why, job.id, rows)
     if is_over or (texts is not None and is_raised(why, texts.overrides)):
         waiting = resumed(waiting)
     else:
         written += looking_again(waiting, rows)
     written += schedule_with(waiting, rows)
     return Applied(rows=(waiting, *written, agent_after(waiting, rows)), job=waiting)
+
+
+def _is_answered(why: Suspension, job_id: JobId, rows: Rows) -> bool:
+    """Whether the job was to wait for people who have answered meanwhile."""
+    if why.code not in ASKING:
+        return False
+    return not any(item.kind in ABOUT_CALLS for item in rows.pending_items(job_id))
 
 
 def resume(change: ResumeJob, rows: Rows) -> Answer:
