@@ -14,10 +14,17 @@ from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import relative, table
 from nightherd.engine.operations.tokens import add_token, revoke_token
+from nightherd.errors import NotFoundError
 from nightherd.model.inbox.token import Token
 from nightherd.views.jobs import timestamp
 from nightherd.wiring.machine import refuse_agents
-from nightherd.wiring.stores import open_reader, open_store, random_text, system_clock
+from nightherd.wiring.stores import (
+    init_state_directory,
+    open_reader,
+    open_store,
+    random_text,
+    system_clock,
+)
 
 HEADING = ("NAME", "ADDED", "BY", "STATUS")
 
@@ -45,7 +52,9 @@ def add(invocation: Invocation, name: str) -> None:
     """Add a named token. It is printed once; only its hash is kept."""
     state_dir = invocation.new_state_directory()
     refuse_agents(state_dir, "adding a token")
-    added, secret = anyio.run(_add, name, state_dir, _person(invocation))
+    by = _person(invocation)
+    init_state_directory(state_dir)
+    added, secret = anyio.run(_add, name, state_dir, by)
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
         screen.document("token", {**token_row(added), "token": secret}, now)
@@ -89,7 +98,11 @@ def revoke(invocation: Invocation, name: str) -> None:
     """Revoke a token. It is refused from now on; what was answered with it stays."""
     state_dir = invocation.state_directory()
     refuse_agents(state_dir, "revoking a token")
-    revoked = anyio.run(_revoke, name, state_dir, _person(invocation))
+    with closing(open_reader(state_dir)) as reader:
+        if name not in {one.name for one in reader.list_tokens()}:
+            raise NotFoundError(f"there is no token {name!r}", hint="nightherd token list")
+        by = person(invocation, reader)
+    revoked = anyio.run(_revoke, name, state_dir, by)
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
         screen.document("token", token_row(revoked), now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.operations.tokens import TOKEN_VARIABLE
 from nightherd.model.agents.agent import Fleet
 
 
@@ -22,7 +23,7 @@ def for_fleet(context: WorkerContext, fleet: Fleet, before: Fleet) -> WorkerCont
     context.log.know(secrets)
     return replace(
         context,
-        environment=environment,
+        environment={k: v for k, v in environment.items() if k != TOKEN_VARIABLE},
         secrets=secrets,
         fleet_limit=fleet.max_concurrent,
         budget=fleet.limits,
