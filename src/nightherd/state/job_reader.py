@@ -15,7 +15,7 @@ from nightherd.db.connection import Database, open_for_reading
 from nightherd.db.schema import Queries, brought_forward, known_schema, refuse_newer, schema_number
 from nightherd.errors import StateError, StateFileError
 from nightherd.model.ids import JobId
-from nightherd.model.jobs.job import Job, JobQuery, JobTexts
+from nightherd.model.jobs.job import Execution, Job, JobQuery, JobTexts
 from nightherd.model.worker import Worker
 from nightherd.next_step import Action, NextStep
 from nightherd.state.layout import DATABASE, LEDGER, last_recorded
@@ -94,14 +94,19 @@ class SqliteJobReader:
 
     def spans_of_job(self, job_id: JobId) -> Sequence[tuple[datetime, datetime | None]]:
         rows = self._rows()
-        found = rows.values("spans_of_job", job_id) if rows else ()
-        return [
-            (
-                datetime.fromisoformat(str(begun)),
-                None if ended is None else datetime.fromisoformat(str(ended)),
-            )
-            for begun, ended in found
-        ]
+        if rows is None:
+            return ()
+        try:
+            return [
+                (
+                    datetime.fromisoformat(str(begun)),
+                    None if ended is None else datetime.fromisoformat(str(ended)),
+                )
+                for begun, ended in rows.values("spans_of_job", job_id)
+            ]
+        except ValueError:  # a damaged time: the ledger has it
+            executions = rows.list(Execution, "executions_of_job", (job_id,))
+            return [(one.started_at, one.finished_at) for one in executions]
 
     def live_workers(self) -> Sequence[Worker]:
         rows = self._rows()

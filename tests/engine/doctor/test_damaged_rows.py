@@ -89,6 +89,15 @@ def test_worker_repairs_a_damaged_row_that_it_has_to_change(ward: Ward) -> None:
     ward.clean("--verify")
 
 
+def test_list_shows_how_long_a_job_took_although_the_time_of_its_execution_is_damaged(
+    used: Ward,
+) -> None:
+    jobs = used.jobs()
+    damage(used, "executions", "started_at", b"2026-11-16T17:48:0!.921189Z")
+
+    assert used.jobs() == jobs
+
+
 def test_text_that_changed_and_is_still_text_is_found_by_verify_and_repaired(used: Ward) -> None:
     rows = used.rows()
     damage(used, "job_texts", "prompt", b"another prompt")
