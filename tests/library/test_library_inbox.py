@@ -15,48 +15,13 @@ from nightherd.host.machine import user_name
 from nightherd.model.jobs.job import JobStatus
 from nightherd.wiring.running import open_worker
 from nightherd.wiring.stores import open_store, random_text, system_clock
-
-FLEET = """\
-agents:
-  - name: pusher
-    runtime: scripted
-    default_prompt: go
-    permission_mode: bypassPermissions
-    approvals: [{tool: "Bash(touch:*)"}]
-    script:
-      - tool: Bash
-        input: {command: touch pushed}
-      - say: done
-  - name: guarded
-    runtime: scripted
-    default_prompt: go
-    permission_mode: bypassPermissions
-    approvals: [{tool: "Bash(touch:*)", approvers: [alice]}]
-    script:
-      - tool: Bash
-        input: {command: touch guarded}
-      - say: done
-  - name: asker
-    runtime: scripted
-    default_prompt: go
-    questions: true
-    script: [{tool: ask_person, input: {question: "Which server?"}}, {say: done}]
-  - name: capped
-    runtime: scripted
-    default_prompt: go
-    limits: {turns: 1}
-    script: [{repeat: 2, steps: [{say: word}, {usage: {output_tokens: 1}}]}]
-  - name: broken
-    runtime: scripted
-    default_prompt: go
-    script: [{fail: {message: no luck}}]
-"""
+from waiting_fleet import WAITING_AGENTS
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     file = tmp_path / "nightherd.yaml"
-    file.write_text(FLEET)
+    file.write_text(WAITING_AGENTS)
     return file
 
 

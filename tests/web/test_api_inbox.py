@@ -11,43 +11,10 @@ from nightherd.engine.operations.tokens import add_token, revoke_token
 from nightherd.host.machine import user_name
 from nightherd.web.server import ports_of
 from nightherd.wiring.stores import random_text
+from waiting_fleet import WAITING_AGENTS
 from web.web_world import World, free_port, served, token_of, write_fleet
 
-FLEET = """\
-web: {enabled: true, port: PORT}
-agents:
-  - name: pusher
-    runtime: scripted
-    default_prompt: go
-    permission_mode: bypassPermissions
-    approvals: [{tool: "Bash(touch:*)"}]
-    script:
-      - tool: Bash
-        input: {command: touch pushed}
-      - say: done
-  - name: guarded
-    runtime: scripted
-    default_prompt: go
-    permission_mode: bypassPermissions
-    approvals: [{tool: "Bash(touch:*)", approvers: [alice]}]
-    script:
-      - tool: Bash
-        input: {command: touch guarded}
-      - say: done
-  - name: asker
-    runtime: scripted
-    default_prompt: go
-    questions: true
-    script:
-      - tool: ask_person
-        input: {question: "Which server?"}
-      - say: done
-  - name: capped
-    runtime: scripted
-    default_prompt: go
-    limits: {turns: 1}
-    script: [{repeat: 4, steps: [{say: word}, {usage: {output_tokens: 1}}]}]
-"""
+FLEET = "web: {enabled: true, port: PORT}\n" + WAITING_AGENTS
 
 
 def served_inbox(tmp_path: Path) -> Any:

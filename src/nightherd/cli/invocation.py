@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -14,7 +15,7 @@ import click
 
 from nightherd.cli.screen.render import Screen
 from nightherd.config.discovery import STATE_DIRECTORY, find_fleet_file
-from nightherd.errors import ConfigNotFoundError, InvalidValueError, NotFoundError
+from nightherd.errors import ConfigNotFoundError, InvalidValueError, NotFoundError, UsageError
 from nightherd.wiring.stores import open_job_list, open_reader
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: s
     if words and incomplete:
         return words
     try:
-        with closing(open_job_list(_invocation(ctx).state_directory())) as reader:
+        with closing(open_job_list(invocation_for_completion(ctx).state_directory())) as reader:
             return [*reader.job_ids(incomplete or "job-", MOST), *words]
     except Exception:  # noqa: BLE001 (an edge: a prompt that is being typed is no place for an error)
         return words
@@ -107,7 +108,7 @@ def complete_sessions(
     if words and incomplete:
         return words
     try:
-        with closing(open_reader(_invocation(ctx).state_directory())) as reader:
+        with closing(open_reader(invocation_for_completion(ctx).state_directory())) as reader:
             return [*reader.session_ids(incomplete or "sess-", MOST), *words]
     except Exception:  # noqa: BLE001 (an edge, as above)
         return words
@@ -132,14 +133,14 @@ def _agents(ctx: click.Context) -> Mapping[str, Agent]:
     from nightherd.wiring.fleets import load_fleet
 
     try:
-        invocation = _invocation(ctx)
+        invocation = invocation_for_completion(ctx)
         loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd)
     except Exception:  # noqa: BLE001 (an edge, as above)
         return {}
     return loaded.fleet.agents
 
 
-def _invocation(ctx: click.Context) -> Invocation:
+def invocation_for_completion(ctx: click.Context) -> Invocation:
     """What the line so far says: completion parses it without running the commands."""
     given = ctx.find_root().params
     screen = Screen(StringIO(), StringIO(), {})
@@ -198,6 +199,29 @@ def status_option(statuses: Iterable[str], noun: str) -> Callable[[Command], Com
         type=click.Choice([str(status) for status in statuses]),
         help=f"Show only {noun} with this status.",
     )
+
+
+watch_option = click.option(
+    "--watch", "is_watched", is_flag=True, help="Refresh the list until you press Ctrl-C."
+)
+REFRESH_S = 2.0
+"""Between two refreshes of `--watch`."""
+
+
+def watch(screen: Screen, draw: Callable[[], str], *, command: str, json_hint: str) -> None:
+    """Draw a list every two seconds until Ctrl-C, which ends the command without an error."""
+    if screen.is_json:
+        raise UsageError("--watch cannot be used with --json", hint=json_hint)
+    if not screen.can_redraw:
+        raise UsageError("--watch needs a terminal, and standard output is none", hint=command)
+    drawn = 0
+    with suppress(KeyboardInterrupt):
+        while True:
+            lines = draw().split("\n")[: screen.height - 1]
+            screen.redraw(lines, drawn)
+            drawn = len(lines)
+            time.sleep(REFRESH_S)
+    screen.show()
 
 
 def job_argument(command: Command) -> Command:

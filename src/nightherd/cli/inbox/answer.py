@@ -149,10 +149,10 @@ def answer(
     answered = open_client(invocation, fleet).answer(request)
     if verdict is Verdict.ACCEPT:
         load_fleet_with_notices(invocation, is_quiet=True, is_run=True, accepts=False)
-    _tell(answered, invocation)
+    _show_answer(answered, invocation)
 
 
-def _tell(answered: Answered, invocation: Invocation) -> None:
+def _show_answer(answered: Answered, invocation: Invocation) -> None:
     screen, now = invocation.screen, system_clock().now()
     item, job = answered.item, answered.job
     if screen.is_json:

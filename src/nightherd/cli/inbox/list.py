@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import datetime
+from functools import partial
 
 import click
 
-from nightherd.cli.invocation import Invocation, complete_agents, json_option
+from nightherd.cli.invocation import (
+    Invocation,
+    agent_filter,
+    before_option,
+    invocation_for_completion,
+    json_option,
+    page_option,
+    watch,
+    watch_option,
+)
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import (
     PAGE,
@@ -20,7 +29,6 @@ from nightherd.cli.screen.render import (
     relative,
     table,
 )
-from nightherd.errors import UsageError
 from nightherd.model.inbox.item import VERDICTS, InboxItem, InboxQuery, ItemKind, Verdict
 from nightherd.model.units import format_usd
 from nightherd.views.inbox import (
@@ -35,8 +43,8 @@ from nightherd.views.inbox import (
 )
 from nightherd.wiring.stores import open_reader, system_clock
 
-MOST = 1_000
-REFRESH_S = 2.0
+NOTHING = {False: "nothing waits for a person", True: "nothing was decided yet"}
+"""What an empty list says, by whether it lists what was decided."""
 HEADING = ("ID", "KIND", "AGENT", "AGE", "ASKS")
 DECIDED = ("ID", "KIND", "AGENT", "STATUS", "BY", "ASKS")
 TITLE = 100
@@ -44,10 +52,8 @@ TITLE = 100
 
 def complete_items(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The newest items that wait and begin so."""
-    from nightherd.cli.invocation import _invocation
-
     try:
-        with closing(open_reader(_invocation(ctx).state_directory())) as reader:
+        with closing(open_reader(invocation_for_completion(ctx).state_directory())) as reader:
             waiting = reader.list_items(InboxQuery(limit=20))
             return [one.id for one in waiting if one.id.startswith(incomplete)]
     except Exception:  # noqa: BLE001 (an edge: a prompt that is being typed is no place for an error)
@@ -84,26 +90,14 @@ def inbox() -> None:
 
 
 @click.command("list", epilog="Example: nightherd inbox --watch")
-@click.option(
-    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
-)
+@agent_filter
 @click.option(
     "--kind", type=click.Choice([kind.value for kind in ItemKind]), help="Show only this kind."
 )
 @click.option("--decided", is_flag=True, help="Show what was decided, not what waits.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MOST),
-    default=PAGE,
-    help="Largest number to show (default: 20).",
-)
-@click.option(
-    "--before",
-    type=click.IntRange(1),
-    metavar="CURSOR",
-    help="Cursor of the next page, as the list prints it.",
-)
-@click.option("--watch", is_flag=True, help="Refresh the list until you press Ctrl-C.")
+@page_option(PAGE)
+@before_option
+@watch_option
 @json_option
 @click.pass_obj
 def list_items(
@@ -113,7 +107,7 @@ def list_items(
     decided: bool,
     limit: int,
     before: int | None,
-    watch: bool,
+    is_watched: bool,
 ) -> None:
     """List what waits for a person. The newest come first."""
     screen = invocation.screen
@@ -124,8 +118,9 @@ def list_items(
         before=before,
         limit=limit,
     )
-    if watch:
-        _watch(invocation, query)
+    if is_watched:
+        draw = partial(_draw, invocation, query)
+        watch(screen, draw, command="nightherd inbox", json_hint="nightherd inbox --json")
         return
     now = system_clock().now()
     with closing(open_reader(invocation.state_directory())) as reader:
@@ -135,7 +130,7 @@ def list_items(
         screen.document("inbox", rows, now, next_before=page.next_before)
         return
     if not page.items:
-        screen.say("nothing was decided yet" if decided else "nothing waits for a person")
+        screen.say(NOTHING[decided])
         return
     screen.show(item_table(page.items, screen, now, is_decided=decided))
     if page.next_before is not None:
@@ -144,28 +139,15 @@ def list_items(
         screen.say(f"more: {neutralise(command)}{' --decided' if decided else ''}")
 
 
-def _watch(invocation: Invocation, query: InboxQuery) -> None:
-    """Redraw the list every two seconds until Ctrl-C, which ends the command without an error."""
-    screen = invocation.screen
-    if screen.is_json:
-        raise UsageError("--watch cannot be used with --json", hint="nightherd inbox --json")
-    if not screen.can_redraw:
-        raise UsageError(
-            "--watch needs a terminal, and standard output is none", hint="nightherd inbox"
-        )
-    drawn = 0
-    with suppress(KeyboardInterrupt):
-        while True:
-            now = system_clock().now()
-            with closing(open_reader(invocation.state_directory())) as reader:
-                items = list_inbox(reader, query).items
-            is_decided = not query.is_pending
-            text = item_table(items, screen, now, is_decided=is_decided) if items else "nothing"
-            lines = text.split("\n")[: screen.height - 1]
-            screen.redraw(lines, drawn)
-            drawn = len(lines)
-            time.sleep(REFRESH_S)
-    screen.show()
+def _draw(invocation: Invocation, query: InboxQuery) -> str:
+    now, is_decided = system_clock().now(), not query.is_pending
+    with closing(open_reader(invocation.state_directory())) as reader:
+        items = list_inbox(reader, query).items
+    return (
+        item_table(items, invocation.screen, now, is_decided=is_decided)
+        if items
+        else NOTHING[is_decided]
+    )
 
 
 def item_table(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ from nightherd.cli.invocation import (
     json_option,
     page_option,
     status_option,
+    watch,
+    watch_option,
 )
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.next_steps import command_for
@@ -31,7 +33,6 @@ from nightherd.cli.screen.render import (
     status_cell,
     table,
 )
-from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.lost import ObservedJob, next_text
 from nightherd.model.units import format_usd
@@ -60,8 +61,7 @@ def refresh_lost(invocation: Invocation, jobs: Sequence[ObservedJob]) -> None:
         refresh_state_files(state, lost)
 
 
-REFRESH_S = 2.0
-"""Between two refreshes of `--watch`."""
+JSON_HINT = "nightherd jobs --json for one list; nightherd jobs tail JOB -f --json to follow a job"
 
 
 @click.group(
@@ -88,7 +88,7 @@ def jobs() -> None:
 @status_option(JobStatus, "jobs")
 @page_option(PAGE)
 @before_option
-@click.option("--watch", is_flag=True, help="Refresh the list until you press Ctrl-C.")
+@watch_option
 @json_option
 @click.pass_obj
 def list_jobs(
@@ -97,15 +97,17 @@ def list_jobs(
     status: str | None,
     limit: int,
     before: int | None,
-    watch: bool,
+    is_watched: bool,
 ) -> None:
     """List jobs. The newest come first."""
     screen = invocation.screen
     query = JobQuery(
         agent=agent, status=JobStatus(status) if status else None, before=before, limit=limit
     )
-    if watch:
-        _watch(invocation, query)
+    if is_watched:
+        watch(
+            screen, partial(_draw, invocation, query), command="nightherd jobs", json_hint=JSON_HINT
+        )
         return
     now = system_clock().now()
     jobs, next_before = _read(invocation, query, now)
@@ -135,29 +137,10 @@ def _read(
     return jobs, page.next_before
 
 
-def _watch(invocation: Invocation, query: JobQuery) -> None:
-    """Redraw the list every two seconds until Ctrl-C, which ends the command without an error."""
-    screen = invocation.screen
-    if screen.is_json:
-        raise UsageError(
-            "--watch cannot be used with --json",
-            hint="nightherd jobs --json for one list; nightherd jobs tail JOB -f --json to follow a job",
-        )
-    if not screen.can_redraw:
-        raise UsageError(
-            "--watch needs a terminal, and standard output is none", hint="nightherd jobs"
-        )
-    drawn = 0
-    with suppress(KeyboardInterrupt):
-        while True:
-            now = system_clock().now()
-            jobs, _ = _read(invocation, query, now)
-            text = job_table(jobs, screen, now) if jobs else "no such jobs"
-            lines = text.split("\n")[: screen.height - 1]
-            screen.redraw(lines, drawn)
-            drawn = len(lines)
-            time.sleep(REFRESH_S)
-    screen.show()
+def _draw(invocation: Invocation, query: JobQuery) -> str:
+    now = system_clock().now()
+    jobs, _ = _read(invocation, query, now)
+    return job_table(jobs, invocation.screen, now) if jobs else "no such jobs"
 
 
 HEADING = ("ID", "AGENT", "STATUS", "CREATED", "TOOK", "TURNS", "COST", "SUMMARY")

@@ -9,7 +9,13 @@ from datetime import datetime
 import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.invocation import Invocation, json_option
+from nightherd.cli.invocation import (
+    Invocation,
+    before_option,
+    json_option,
+    page_option,
+    status_option,
+)
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import (
     PAGE,
@@ -37,7 +43,6 @@ from nightherd.views.notifications import (
 )
 from nightherd.wiring.stores import open_reader, system_clock
 
-MOST = 1_000
 TARGETS = ("TARGET", "STATUS", "WAITING", "LAST SENT", "ABOUT")
 HEADING = ("ID", "TARGET", "EVENT", "STATUS", "AGE", "SUBJECT")
 
@@ -58,23 +63,9 @@ def notify() -> None:
 
 @click.command("list", epilog="Example: nightherd notify list --status failed")
 @click.option("--target", metavar="TARGET", help="Show only this target.")
-@click.option(
-    "--status",
-    type=click.Choice([status.value for status in NotificationStatus]),
-    help="Show only this status.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MOST),
-    default=PAGE,
-    help="Largest number to show (default: 20).",
-)
-@click.option(
-    "--before",
-    type=click.IntRange(1),
-    metavar="CURSOR",
-    help="Cursor of the next page, as the list prints it.",
-)
+@status_option(NotificationStatus, "notifications")
+@page_option(PAGE)
+@before_option
 @json_option
 @click.pass_obj
 def list_all(
