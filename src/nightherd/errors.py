@@ -7,6 +7,7 @@ NightherdError                       1   an operation failed
 │   ├── AgentNotFoundError
 │   ├── JobNotFoundError
 │   ├── SessionNotFoundError
+│   ├── WorkspaceNotFoundError
 │   └── AmbiguousIdError                 several ids have that prefix
 ├── ForbiddenError                   4   policy does not allow it
 ├── RefusedError                     5   the current state does not allow it
@@ -30,6 +31,7 @@ NightherdError                       1   an operation failed
 │   ├── SDKStreamingError                it failed while running: limits, connection, provider
 │   ├── MalformedResponseError           its response could not be parsed
 │   └── JobTimeoutError            124   the job exceeded its time limit
+├── WorkspaceError                   1   a workspace cannot be made, snapshotted, merged or removed
 ├── InvalidValueError                2   a duration, size, amount or id that does not parse
 ├── NoDaemonError                   69   no daemon runs the fleet
 └── InterruptedRunError            130   Ctrl-C was pressed
@@ -87,6 +89,22 @@ class UsageError(NightherdError):
     http_status = 400
 
 
+class WorkspaceError(NightherdError):
+    """A workspace cannot be made, snapshotted, merged or removed."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        next_step: NextStep | None = None,
+        can_pass: bool = False,
+    ) -> None:
+        self.can_pass = can_pass
+        """Whether trying again later may help: a full disk, a network that is down."""
+        super().__init__(message, hint=hint, next_step=next_step)
+
+
 class InvalidValueError(NightherdError, ValueError):
     """The value is not valid."""
 
@@ -117,6 +135,12 @@ class SessionNotFoundError(NotFoundError):
     """There is no such session."""
 
     usual_step = NextStep(Action.LIST_SESSIONS)
+
+
+class WorkspaceNotFoundError(NotFoundError):
+    """There is no such workspace."""
+
+    usual_step = NextStep(Action.LIST_WORKSPACES)
 
 
 class AmbiguousIdError(NotFoundError):

@@ -13,11 +13,13 @@ class Action(StrEnum):
     ACCEPT_CONFIG = "accept_config"
     ACCEPT_ITEM = "accept_item"
     ACKNOWLEDGE_DAMAGE = "acknowledge_damage"
+    APPLY_JOB = "apply_job"
     APPLY_RETENTION = "apply_retention"
     APPROVE_ITEM = "approve_item"
     CANCEL_JOB = "cancel_job"
     CHECK_CONFIG = "check_config"
     CHECK_STATE = "check_state"
+    CLEAN_WORKSPACE = "clean_workspace"
     CREATE_FLEET = "create_fleet"
     DISMISS_ITEM = "dismiss_item"
     EXPORT_SESSION = "export_session"
@@ -32,7 +34,9 @@ class Action(StrEnum):
     LIST_JOBS = "list_jobs"
     LIST_SCHEDULES = "list_schedules"
     LIST_SESSIONS = "list_sessions"
+    LIST_WORKSPACES = "list_workspaces"
     MANAGE_DAEMON = "manage_daemon"
+    MERGE_JOB = "merge_job"
     PLAN_RETENTION = "plan_retention"
     RAISE_JOB_LIMIT = "raise_job_limit"
     RAISE_SHARED_LIMIT = "raise_shared_limit"
@@ -55,11 +59,13 @@ class Action(StrEnum):
     RUN_WITH_PROMPT = "run_with_prompt"
     SALVAGE_STATE = "salvage_state"
     SHOW_CONFIG = "show_config"
+    SHOW_DIFF = "show_diff"
     SHOW_EVENTS = "show_events"
     SHOW_INBOX_ITEM = "show_inbox_item"
     SHOW_JOB = "show_job"
     SHOW_LIMITS = "show_limits"
     SHOW_STATUS = "show_status"
+    SHOW_WORKSPACE = "show_workspace"
     START_DAEMON = "start_daemon"
     START_WORKER = "start_worker"
     TAKE_OVER_SESSION = "take_over_session"
@@ -77,6 +83,7 @@ class NextStep(NamedTuple):
     limit: str | None = None
     """The limit to raise, and the value to raise it to."""
     maximum: str | None = None
+    workspace: str | None = None
 
 
 SpellStep = Callable[[NextStep], str]
@@ -137,6 +144,12 @@ PLAIN = {
     Action.START_WORKER: "start a worker",
     Action.TAKE_OVER_SESSION: "take over {session}",
     Action.VERIFY_STATE: "verify the state directory",
+    Action.LIST_WORKSPACES: "list the workspaces",
+    Action.SHOW_WORKSPACE: "look at workspace {workspace}",
+    Action.CLEAN_WORKSPACE: "remove workspace {workspace} with its changes",
+    Action.SHOW_DIFF: "look at the changes of {job}",
+    Action.APPLY_JOB: "apply the changes of {job}",
+    Action.MERGE_JOB: "merge the changes of {job}",
 }
 """Each action in words that fit every surface."""
 
@@ -150,6 +163,7 @@ def plain_step(step: NextStep) -> str:
         item=step.item or "the item",
         limit=step.limit or "the limit",
         maximum=step.maximum or "a higher value",
+        workspace=step.workspace or "the workspace",
     )
 
 

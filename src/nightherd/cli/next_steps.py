@@ -62,6 +62,12 @@ COMMANDS = {
     Action.START_WORKER: "nightherd worker",
     Action.TAKE_OVER_SESSION: "nightherd session takeover {session}",
     Action.VERIFY_STATE: "nightherd doctor --verify",
+    Action.LIST_WORKSPACES: "nightherd workspace list",
+    Action.SHOW_WORKSPACE: "nightherd workspace show {workspace}",
+    Action.CLEAN_WORKSPACE: "nightherd workspace clean {workspace} --force",
+    Action.SHOW_DIFF: "nightherd jobs diff {job}",
+    Action.APPLY_JOB: "nightherd jobs apply {job}",
+    Action.MERGE_JOB: "nightherd jobs merge {job}",
 }
 ACCEPT = COMMANDS[Action.ACCEPT_CONFIG]
 """What makes a change take effect that gives agents more permissions."""
@@ -76,6 +82,7 @@ def command_for(step: NextStep) -> str:
         item=step.item or "ITEM",
         limit=step.limit or "LIMIT",
         maximum=step.maximum or "MAXIMUM",
+        workspace=step.workspace or "WORKSPACE",
     )
 
 

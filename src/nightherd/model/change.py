@@ -75,6 +75,13 @@ from nightherd.model.sessions.changes import (
 from nightherd.model.sessions.session import Session
 from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker, WorkerStatus
+from nightherd.model.workspaces.changes import (
+    LandWorkspace,
+    NoteWorkspace,
+    RemoveWorkspace,
+    UseWorkspace,
+)
+from nightherd.model.workspaces.workspace import Workspace
 
 Row = (
     Job
@@ -100,6 +107,7 @@ Row = (
     | TargetState
     | Notification
     | NotificationTexts
+    | Workspace
 )
 """One row of state. Every field is a column; the first is the key."""
 
@@ -226,6 +234,10 @@ Change = (
     | ClaimNotification
     | SettleNotification
     | RetryTarget
+    | UseWorkspace
+    | NoteWorkspace
+    | LandWorkspace
+    | RemoveWorkspace
 )
 
 
@@ -266,6 +278,8 @@ class Why(StrEnum):
     """The inbox item is not open any more: somebody answered it, it expired, or what it was about ended."""
     NOT_ALLOWED = "not_allowed"
     """Whoever answers is not one of those who may."""
+    WORKSPACE_BUSY = "workspace_busy"
+    """A job that has not ended works in the workspace."""
     OVER_BUDGET = "over_budget"
     """What jobs may use together is used up; `hit` says what and how much."""
 

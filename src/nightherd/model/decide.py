@@ -33,6 +33,8 @@ from nightherd.model.schedules import decisions as schedules
 from nightherd.model.schedules.schedule import OverrideSchedule, PlanSchedule
 from nightherd.model.sessions import changes as session_changes
 from nightherd.model.sessions import decisions as sessions
+from nightherd.model.workspaces import changes as workspace_changes
+from nightherd.model.workspaces import decisions as workspaces
 
 DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     job_changes.SubmitJob: schedules.submit,
@@ -81,6 +83,10 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     notification_changes.ClaimNotification: notifications.claim,
     notification_changes.SettleNotification: notifications.settle,
     notification_changes.RetryTarget: notifications.retry,
+    workspace_changes.UseWorkspace: workspaces.use,
+    workspace_changes.NoteWorkspace: workspaces.note,
+    workspace_changes.LandWorkspace: workspaces.land,
+    workspace_changes.RemoveWorkspace: workspaces.remove,
 }
 """Who decides which change."""
 

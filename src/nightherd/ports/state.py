@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.sessions.session import Session, SessionKey, SessionQuery
     from nightherd.model.webhooks import Delivery
     from nightherd.model.worker import Worker
+    from nightherd.model.workspaces.workspace import Workspace, WorkspaceId, WorkspaceQuery
 
 
 class JobList(Protocol):
@@ -227,6 +228,20 @@ class NotificationReader(Protocol):
         """The change of the ledger up to which notifications were made; None before the first."""
 
 
+class WorkspaceReader(Protocol):
+    """Questions about where jobs work."""
+
+    def find_workspace(self, workspace_id: str) -> Workspace | None: ...
+    def list_workspaces(self, query: WorkspaceQuery) -> Sequence[Workspace]:
+        """A page of workspaces, newest first."""
+
+    def workspace_ids(self, prefix: str, limit: int) -> Sequence[WorkspaceId]:
+        """Ids that begin with `prefix`, newest first, at most `limit`."""
+
+    def jobs_of_workspace(self, workspace_id: str, limit: int) -> Sequence[Job]:
+        """The jobs that worked in a workspace, newest first, at most `limit`."""
+
+
 class StateReader(
     JobReader,
     SessionReader,
@@ -234,6 +249,7 @@ class StateReader(
     SpendingReader,
     InboxReader,
     NotificationReader,
+    WorkspaceReader,
     Protocol,
 ):
     """Every question about state, answered from one consistent store."""

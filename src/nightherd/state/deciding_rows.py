@@ -154,6 +154,12 @@ class DecidingRows(SqliteRows):
     def unsent_notifications(self, target: str) -> Sequence[Notification]:
         return self.list(Notification, "unsent_notifications", (target,))
 
+    def next_workspace_number(self) -> int:
+        return self.number("last_workspace_number") + 1
+
+    def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:
+        return self.list(Job, "open_jobs_of_workspace", (workspace_id,))
+
     def _job_found(self, query: str, *values: str) -> Job | None:
         """The job whose id the named query gives; mostly one that is remembered."""
         found = self.values(query, *values)

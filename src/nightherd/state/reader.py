@@ -34,6 +34,7 @@ from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, 
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
 from nightherd.model.text import utc_text
 from nightherd.model.webhooks import Delivery
+from nightherd.model.workspaces.workspace import Workspace, WorkspaceId, WorkspaceQuery
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
 from nightherd.state.rows import SqliteRows
 from nightherd.state.tables import TABLES
@@ -296,6 +297,28 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         found = rows.get(NotifyCursor, cursor) if rows else None
         return None if found is None else found.change
+
+    def find_workspace(self, workspace_id: str) -> Workspace | None:
+        rows = self._rows()
+        return rows.get(Workspace, workspace_id) if rows else None
+
+    def list_workspaces(self, query: WorkspaceQuery) -> Sequence[Workspace]:
+        rows = self._rows()
+        if rows is None:
+            return ()
+        before = query.before if query.before is not None else NEWEST
+        name = "list_all_workspaces" if query.has_removed else "list_workspaces"
+        return rows.list(Workspace, name, (before, query.limit, query.agent))
+
+    def workspace_ids(self, prefix: str, limit: int) -> Sequence[WorkspaceId]:
+        rows = self._rows()
+        values = (prefix, prefix + "\x7f", limit)
+        found = rows.values("workspace_ids_of_prefix", *values) if rows else ()
+        return [WorkspaceId(str(id)) for (id,) in found]
+
+    def jobs_of_workspace(self, workspace_id: str, limit: int) -> Sequence[Job]:
+        rows = self._rows()
+        return rows.list(Job, "jobs_of_workspace", (workspace_id, limit)) if rows else ()
 
 
 def find_current_session(rows: SqliteRows, key: SessionKey) -> Session | None:

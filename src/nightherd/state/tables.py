@@ -22,6 +22,7 @@ from nightherd.model.notifications.notification import (
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.session import Session
 from nightherd.model.webhooks import Delivery
+from nightherd.model.workspaces.workspace import Workspace
 from nightherd.state.table import JOB_TABLES, Table
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
@@ -47,6 +48,7 @@ TABLES: Mapping[type[msgspec.Struct], str] = {
     TargetState: "notify_targets",
     Notification: "notifications",
     NotificationTexts: "notification_texts",
+    Workspace: "workspaces",
 }
 """The table of every kind of row. A row may only refer to rows of tables above its own."""
 

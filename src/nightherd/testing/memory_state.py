@@ -24,6 +24,7 @@ from nightherd.model.sessions.session import (
     SessionMode,
     SessionStatus,
 )
+from nightherd.model.workspaces.workspace import Workspace
 from nightherd.state.row_images import encode_images
 from nightherd.state.table import Table
 from nightherd.state.tables import TABLES, table_of
@@ -145,6 +146,13 @@ class MemoryRows:
         session = self.get(Session, job.session_id or "")
         is_alone = session is not None and session.mode is SessionMode.FRESH_PER_JOB
         return is_alone and job.status is JobStatus.SUSPENDED
+
+    def next_workspace_number(self) -> int:
+        return max((row.number for row in self.all(Workspace)), default=0) + 1
+
+    def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:
+        mine = [job for job in self.all(Job) if job.workspace_id == workspace_id]
+        return sorted((job for job in mine if not job.is_terminal), key=lambda job: job.number)
 
     def next_job_number(self) -> int:
         return max((job.number for job in self.all(Job)), default=0) + 1

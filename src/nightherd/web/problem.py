@@ -56,6 +56,9 @@ REQUESTS = {
     Action.RUN_IN_CHANNEL: 'POST /v1/jobs with a "channel"',
     Action.RUN_IN_SESSION: 'POST /v1/jobs with "resume"',
     Action.RUN_WITH_PROMPT: 'POST /v1/jobs with a "prompt"',
+    Action.LIST_WORKSPACES: "GET /v1/workspaces",
+    Action.SHOW_DIFF: "GET /v1/jobs/{job}/diff",
+    Action.SHOW_WORKSPACE: "GET /v1/workspaces/{workspace}",
     Action.SHOW_EVENTS: "GET /v1/jobs/{job}/events",
     Action.SHOW_INBOX_ITEM: "GET /v1/inbox/{item}",
     Action.SHOW_JOB: "GET /v1/jobs/{job}",
@@ -159,6 +162,7 @@ def request_for(step: NextStep) -> str:
         item=step.item or "{item}",
         limit=step.limit or "{limit}",
         maximum=step.maximum or "{maximum}",
+        workspace=step.workspace or "{workspace}",
     )
 
 

@@ -100,5 +100,9 @@ class Rows(Protocol):
     def due_notifications(self, target: str, at: datetime, limit: int) -> Sequence[Notification]:
         """What is to be sent to the target by `at`, in order."""
 
+    def next_workspace_number(self) -> int: ...
+    def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:
+        """The jobs that have not ended and work, or worked last, in the workspace."""
+
     def unsent_notifications(self, target: str) -> Sequence[Notification]:
         """Everything that is still to be sent to the target, due or not."""

@@ -130,6 +130,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     error_code: str | None = None
     last_seq: int = 0
+    workspace_id: str | None = None
+    """The workspace it works in; None when it works in its agent's directory, or has not begun."""
     number: int = 0
     """Place in the order of submission. Lists are ordered by `created_at`; their cursor is the number of a job."""
 

@@ -37,6 +37,8 @@ class SystemSubtype(StrEnum):
     DENIED = "denied"
     REVIEW = "review"
     HOOK = "hook"
+    WORKSPACE = "workspace"
+    SNAPSHOT = "snapshot"
     SUMMARY = "summary"
     COMPLETE = "complete"
     END = "end"
@@ -295,6 +297,42 @@ class HookRan(Payload, frozen=True, kw_only=True, omit_defaults=True):
     """The job it made, if it submits another agent."""
 
 
+class WorkspaceUsed(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The execution works in this workspace; the content says how it was made or found."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.WORKSPACE
+    id: str
+    mode: str
+    directory: str
+    """Where the agent works."""
+    origin: str
+    """`base`, `snapshot`, `copy`, `empty`: made from that; `kept`: it was there."""
+    branch: str | None = None
+    base: str | None = None
+    base_commit: str | None = None
+    from_job: str | None = None
+    """With `origin: snapshot`: the job whose files it begins with, and where in its record."""
+    from_seq: int | None = None
+
+
+class SnapshotTaken(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """What the files of the workspace were here. Only written when they differ from the snapshot before."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.SNAPSHOT
+    workspace: str
+    tree: str
+    """The git tree in nightherd's own store of snapshots."""
+    at: str
+    """`start` of an execution, after a `turn`, or at its `end`."""
+    head: str | None = None
+    """The commit that the branch of a worktree was at."""
+    changed: int = 0
+    """How many paths differ from the snapshot before."""
+    left_out: list[str] = []
+    """Some of the paths that it does not hold."""
+    left_out_count: int = 0
+
+
 class Summary(Payload, frozen=True, kw_only=True, omit_defaults=True):
     """The content stands for all messages up to `covers_message` when the next request is built."""
 
@@ -340,7 +378,7 @@ PAYLOADS: dict[SystemSubtype, type[Payload]] = {
     for payload in (
         Header, ExecutionStarted, Context, TornTail, Init, UserInput, ToolProgress, AuthStatus,
         CompactBoundary, Warned, CheckpointSaved, Suspension, Resumed, Recovered, Denied, Reviewed, HookRan,
-        Summary, Complete, End, SessionEnd,
+        WorkspaceUsed, SnapshotTaken, Summary, Complete, End, SessionEnd,
     )
 }  # fmt: skip
 """The schema of each subtype."""

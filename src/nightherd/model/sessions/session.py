@@ -90,6 +90,10 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     removed_at: datetime | None = None
     """When it was cleaned up: nothing continues in it any more, and lists leave it out."""
     imported_from: str | None = None
+    root: str | None = None
+    """The agent's directory, when the session works in a workspace made from it; else None."""
+    workspace_id: str | None = None
+    """The workspace it works in, or worked in last."""
     cost_microusd: MicroUsd = FREE
     job_count: int = 0
     turn_count: int = 0
@@ -97,6 +101,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     token_estimate: int = 0
     number: int = 0
     """Place in the order of creation; the cursor that lists page by."""
+
+    @property
+    def agent_directory(self) -> str:
+        """The directory that its agent was configured with."""
+        return self.root or self.working_directory
 
     @property
     def place(self) -> int:
@@ -154,8 +163,8 @@ def why_not_join(current: Session, proposed: Session, at: datetime, *, is_used: 
             f"it was run by {current.runtime_type}, and the agent is run by {proposed.runtime_type} now",
         ),
         (
-            current.working_directory != proposed.working_directory,
-            f"it was in {current.working_directory}, and the agent works in {proposed.working_directory} now",
+            current.agent_directory != proposed.agent_directory,
+            f"it was in {current.agent_directory}, and the agent works in {proposed.agent_directory} now",
         ),
         (
             current.docker_enabled != proposed.docker_enabled,

@@ -1,0 +1,69 @@
+"""Changes of workspaces."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from nightherd.model.ids import JobId
+from nightherd.model.workspaces.workspace import Landed, Workspace, WorkspaceId
+
+
+class UseWorkspace(msgspec.Struct, frozen=True, kw_only=True):
+    """A job works in a workspace from now on; one that is not known yet is recorded before it is made.
+
+    `directory` is where the agent works in it: the job's session is there from now on.
+    Refused while an open job of another session, or outside of `shares`, works in it.
+    """
+
+    job_id: JobId
+    epoch: int
+    workspace: Workspace
+    """As it is to be recorded when it is new, or was removed and is made again."""
+    directory: str
+    at: datetime
+    shares: tuple[JobId, ...] = ()
+    """Jobs that may work in it at the same time: those of the same run."""
+
+
+class NoteWorkspace(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the files of a workspace: it is made, or a job of it has ended."""
+
+    workspace_id: WorkspaceId
+    at: datetime
+    job_id: JobId | None = None
+    epoch: int | None = None
+    """With `job_id`: refused once another execution has the job."""
+    is_made: bool = False
+    """Whether it is ready to be worked in."""
+    store: str | None = None
+    prefix: str | None = None
+    branch: str | None = None
+    base: str | None = None
+    base_commit: str | None = None
+    base_tree: str | None = None
+    tree: str | None = None
+    head: str | None = None
+    left_out: int | None = None
+    size_bytes: int | None = None
+
+
+class LandWorkspace(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes of a workspace up to the snapshot `tree` were applied, merged or pushed."""
+
+    workspace_id: WorkspaceId
+    tree: str
+    how: Landed
+    at: datetime
+
+
+class RemoveWorkspace(msgspec.Struct, frozen=True, kw_only=True):
+    """Remove the directory of a workspace: recorded before anything is deleted, and again when it is gone.
+
+    Refused while an open job works in it. Its snapshots stay.
+    """
+
+    workspace_id: WorkspaceId
+    at: datetime
+    is_gone: bool = False

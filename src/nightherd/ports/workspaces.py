@@ -1,0 +1,151 @@
+"""The files of workspaces: made, snapshotted, compared, brought home and removed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from nightherd.model.workspaces.snapshot import Snapshot
+
+if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
+    from collections.abc import Sequence
+
+    from nightherd.model.workspaces.policy import CloneTerms, WorkspacePolicy
+    from nightherd.model.workspaces.workspace import Workspace
+
+
+class BeginsWith(msgspec.Struct, frozen=True, kw_only=True):
+    """The snapshot that a new workspace begins with, instead of its base."""
+
+    store: str
+    tree: str
+    head: str | None = None
+    """The commit that its branch begins at; None, or one that is gone: where the base was."""
+    base: str | None = None
+    base_commit: str | None = None
+    base_tree: str | None = None
+    """Where the workspace began that the snapshot is of: that is what the work is compared with."""
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """A workspace that is there, whole."""
+
+    directory: str
+    """Where the agent works in it."""
+    origin: str
+    """`base`, `snapshot`, `copy`, `empty`: made from that; `kept`: it was there."""
+    snapshot: Snapshot
+    """What it holds now."""
+    store: str
+    prefix: str = ""
+    branch: str | None = None
+    base: str | None = None
+    base_commit: str | None = None
+    base_tree: str | None = None
+    notes: Sequence[str] = ()
+    """What a person should know: for example that files were left out."""
+
+
+class ChangedPath(msgspec.Struct, frozen=True, kw_only=True):
+    """One path that differs between two snapshots."""
+
+    path: str
+    status: str
+    """`added`, `modified`, `deleted`, `renamed` or `type_changed`."""
+    added: int | None = None
+    """Lines added; None for a binary file."""
+    removed: int | None = None
+    old_path: str | None = None
+
+
+class WorkspaceFiles(Protocol):
+    """Makes, snapshots and removes the directories that jobs work in. Nothing in it is about who may."""
+
+    def directory(self, workspace: Workspace) -> str:
+        """Return where the agent works in the workspace; there or not."""
+
+    def is_whole(self, workspace: Workspace) -> bool:
+        """Whether its directory is there and belongs to it."""
+
+    async def make(
+        self, workspace: Workspace, policy: WorkspacePolicy, begins_with: BeginsWith | None = None
+    ) -> Made:
+        """Make the workspace, or finish one that is half made; one that is whole is only looked at.
+
+        Raises `WorkspaceError` when it cannot be made; then nothing of it is left, or it is finished by the next call.
+        """
+
+    async def snapshot(self, workspace: Workspace, policy: WorkspacePolicy) -> Snapshot:
+        """Record what its files are now. `WorkspaceError` when that fails: the last snapshot stays as it was."""
+
+    async def remove(self, workspace: Workspace) -> None:
+        """Remove its directory, its worktree and, if nothing on it is lost by that, its branch; again if need be."""
+
+    async def clone(self, terms: CloneTerms, root: str) -> Sequence[str]:
+        """Clone the repository to `root`, or fetch when it is there; return what a person should know.
+
+        `WorkspaceError` when there is no clone; a fetch that fails is a note.
+        """
+
+    def measure(self, workspace: Workspace) -> int:
+        """Return the bytes on disk of its directory."""
+
+
+class SnapshotReader(Protocol):
+    """Compares snapshots; reading only."""
+
+    def changed_paths(self, store: str, before: str, after: str) -> Sequence[ChangedPath]:
+        """Return the paths that differ between two trees, in order; renames are found."""
+
+    def patch(
+        self, store: str, before: str, after: str, *, is_coloured: bool = False, other: str | None = None
+    ) -> bytes:
+        """Return the difference of two trees as a git patch. `other` is the store of `after`, if another one."""
+
+    def stat_text(
+        self, store: str, before: str, after: str, *, is_coloured: bool = False, other: str | None = None
+    ) -> str:
+        """Return the same as a summary with a line for each file."""
+
+    def has(self, store: str, tree: str) -> bool:
+        """Whether the store still has the snapshot."""
+
+
+class LandingResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of applying, merging or pushing."""
+
+    target: str
+    """The directory, branch, or remote and branch."""
+    paths: Sequence[str] = ()
+    """The files that changed there."""
+    commit: str | None = None
+    conflicts: Sequence[str] = ()
+    """Paths that differ on both sides. Then nothing was changed."""
+    url: str | None = None
+    """Where a pull request is opened."""
+    is_nothing: bool = False
+    """Whether there was nothing to do."""
+
+
+class Landing(Protocol):
+    """Brings the changes of a workspace to the user's own files, branches and remotes. Only a person asks for it.
+
+    Interrupted at any moment, the next call of any of these finishes what was begun or undoes it.
+    """
+
+    async def apply(self, workspace: Workspace, before: str, after: str) -> LandingResult:
+        """Change the files in `workspace.root` as they changed from the tree `before` to `after`: all, or none."""
+
+    async def merge(
+        self, workspace: Workspace, after: str, *, into: str | None, message: str
+    ) -> LandingResult:
+        """Merge the snapshot `after` into the branch `into`, else the workspace's base."""
+
+    async def push(
+        self, workspace: Workspace, after: str, *, remote: str | None, message: str
+    ) -> LandingResult:
+        """Push the workspace's branch, with the snapshot `after` committed on it, to `remote`."""
+
+    async def finish_interrupted(self) -> Sequence[str]:
+        """Finish or undo what a killed process left; return what was done."""
