@@ -40,14 +40,13 @@ NightherdError                       1   an operation failed
 A class carries what every surface needs: its docstring is the default message, `exit_code` is the exit code of
 the command line, `http_status` the status of the API's response.
 An error says what to do in two ways. `hint` is words that fit every surface. `next_step` is an `Action` that each
-surface spells its own way: the command line as a command, the API as a request, a program as a value to act on;
-`alternatives` are steps that help as well.
+surface spells its own way: a command, a request, or a value to act on; `alternatives` are steps that help as well.
 Outcomes a caller plans for (suspended, refused by a guard, skipped) are values, not exceptions.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypedDict, Unpack
 
 from nightherd.next_step import Action, NextStep
 
@@ -55,6 +54,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nightherd.model.problem import Problem
+
+
+class _Advice(TypedDict, total=False):
+    hint: str | None
+    next_step: NextStep | None
+    alternatives: Sequence[NextStep]
+
+
+class _Details(_Advice, total=False):
+    path: str | None
+    code: str | None
 
 
 class NightherdError(Exception):
@@ -93,16 +103,11 @@ class WorkspaceError(NightherdError):
     """A workspace cannot be made, snapshotted, merged or removed."""
 
     def __init__(
-        self,
-        message: str | None = None,
-        *,
-        hint: str | None = None,
-        next_step: NextStep | None = None,
-        can_pass: bool = False,
+        self, message: str | None = None, *, can_pass: bool = False, **advice: Unpack[_Advice]
     ) -> None:
         self.can_pass = can_pass
         """Whether trying again later may help: a full disk, a network that is down."""
-        super().__init__(message, hint=hint, next_step=next_step)
+        super().__init__(message, **advice)
 
 
 class InvalidValueError(NightherdError, ValueError):
@@ -199,18 +204,12 @@ class ConfigInvalidError(ConfigError):
     """The configuration has errors; `problems` has each with its place."""
 
     def __init__(
-        self,
-        problems: Sequence[Problem],
-        message: str | None = None,
-        *,
-        hint: str | None = None,
-        next_step: NextStep | None = None,
+        self, problems: Sequence[Problem], message: str | None = None, **advice: Unpack[_Advice]
     ) -> None:
         self.problems = tuple(problems)
         count = len(self.problems)
-        plural = "" if count == 1 else "s"
-        text = message or f"{count} problem{plural} in the configuration"
-        super().__init__(text, hint=hint, next_step=next_step)
+        text = message or f"{count} problem{'' if count == 1 else 's'} in the configuration"
+        super().__init__(text, **advice)
 
 
 class AgentBlockedError(ConfigInvalidError):
@@ -228,17 +227,12 @@ class StateError(NightherdError):
     """The state directory cannot be used."""
 
     def __init__(
-        self,
-        message: str | None = None,
-        *,
-        path: str | None = None,
-        code: str | None = None,
-        hint: str | None = None,
-        next_step: NextStep | None = None,
-    ) -> None:
+        self, message: str | None = None, *, path: str | None = None, code: str | None = None,
+        **advice: Unpack[_Advice],
+    ) -> None:  # fmt: skip
         self.path = path
         self.code = code
-        super().__init__(message, hint=hint, next_step=next_step)
+        super().__init__(message, **advice)
 
     @property
     def can_pass(self) -> bool:
@@ -262,32 +256,20 @@ class StateFileError(StateError):
     """A state file cannot be read or written."""
 
     def __init__(
-        self,
-        message: str | None = None,
-        *,
-        path: str | None = None,
-        operation: str = "read",
-        code: str | None = None,
-        hint: str | None = None,
-        next_step: NextStep | None = None,
+        self, message: str | None = None, *, operation: str = "read", **more: Unpack[_Details]
     ) -> None:
         self.operation = operation
-        super().__init__(message, path=path, code=code, hint=hint, next_step=next_step)
+        super().__init__(message, **more)
 
 
 class AtomicWriteError(StateError):
     """A file could not be replaced; the old one is untouched."""
 
     def __init__(
-        self,
-        message: str | None = None,
-        *,
-        path: str | None = None,
-        temp_path: str | None = None,
-        code: str | None = None,
+        self, message: str | None = None, *, temp_path: str | None = None, **more: Unpack[_Details]
     ) -> None:
         self.temp_path = temp_path
-        super().__init__(message, path=path, code=code)
+        super().__init__(message, **more)
 
 
 class SafeReadError(StateError):
@@ -308,14 +290,9 @@ class RunnerError(NightherdError):
     """The job failed while it ran."""
 
     def __init__(
-        self,
-        message: str | None = None,
-        *,
-        code: str | None = None,
-        job_id: str | None = None,
-        agent_name: str | None = None,
-        hint: str | None = None,
-    ) -> None:
+        self, message: str | None = None, *, code: str | None = None, job_id: str | None = None,
+        agent_name: str | None = None, hint: str | None = None,
+    ) -> None:  # fmt: skip
         self.code = code
         self.job_id = job_id
         self.agent_name = agent_name
@@ -354,15 +331,9 @@ class MalformedResponseError(RunnerError):
     """The runtime's response cannot be parsed."""
 
     def __init__(
-        self,
-        message: str | None = None,
-        *,
-        raw_response: object = None,
-        expected: str | None = None,
-        code: str | None = None,
-        job_id: str | None = None,
-        agent_name: str | None = None,
-    ) -> None:
+        self, message: str | None = None, *, raw_response: object = None, expected: str | None = None,
+        code: str | None = None, job_id: str | None = None, agent_name: str | None = None,
+    ) -> None:  # fmt: skip
         self.raw_response = raw_response
         self.expected = expected
         super().__init__(message, code=code, job_id=job_id, agent_name=agent_name)
