@@ -28,6 +28,7 @@ from nightherd.model.sessions.session import (
     status_between_jobs,
 )
 from nightherd.model.worker import WORKER_LIFECYCLE, WorkerStatus
+from nightherd.model.workspaces.workspace import WORKSPACE_LIFECYCLE, WorkspaceStatus
 
 LIFECYCLES: list[tuple[Lifecycle[StrEnum], type[StrEnum]]] = [
     (JOB_LIFECYCLE, JobStatus),  # type: ignore[list-item]  # each table has its own statuses
@@ -37,6 +38,7 @@ LIFECYCLES: list[tuple[Lifecycle[StrEnum], type[StrEnum]]] = [
     (WORKER_LIFECYCLE, WorkerStatus),  # type: ignore[list-item]
     (AGENT_LIFECYCLE, AgentStatus),  # type: ignore[list-item]
     (ITEM_LIFECYCLE, ItemStatus),
+    (WORKSPACE_LIFECYCLE, WorkspaceStatus),  # type: ignore[list-item]
 ]
 every_lifecycle = pytest.mark.parametrize(
     ("lifecycle", "statuses"), LIFECYCLES, ids=[lifecycle.noun for lifecycle, _ in LIFECYCLES]
@@ -94,8 +96,9 @@ def test_no_sequence_of_wishes_leaves_the_table(
         (SCHEDULE_LIFECYCLE, set()),
         (AGENT_LIFECYCLE, set()),
         (ITEM_LIFECYCLE, set(ItemStatus) - {ItemStatus.PENDING}),
+        (WORKSPACE_LIFECYCLE, set()),
     ],
-    ids=["job", "session", "execution", "worker", "schedule", "agent", "item"],
+    ids=["job", "session", "execution", "worker", "schedule", "agent", "item", "workspace"],
 )
 def test_these_statuses_are_final(lifecycle: Lifecycle[StrEnum], terminal: set[StrEnum]) -> None:
     assert lifecycle.terminal == terminal

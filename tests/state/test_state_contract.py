@@ -18,6 +18,7 @@ from nightherd.testing import (
     order_contract,
     state_contract,
     token_contract,
+    workspace_contract,
 )
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
@@ -28,6 +29,7 @@ from nightherd.testing.notification_contract import NOTIFICATION_CHECKS
 from nightherd.testing.order_contract import ORDER_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
 from nightherd.testing.token_contract import TOKEN_CHECKS
+from nightherd.testing.workspace_contract import WORKSPACE_CHECKS
 from state.stores import STATES, StateFactory
 
 
@@ -43,6 +45,7 @@ from state.stores import STATES, StateFactory
         *INBOX_JOBS_CHECKS,
         *NOTIFICATION_CHECKS,
         *TOKEN_CHECKS,
+        *WORKSPACE_CHECKS,
     ],
     ids=lambda check: check.__name__,
 )
@@ -67,6 +70,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (inbox_jobs_contract, INBOX_JOBS_CHECKS),
         (notification_contract, NOTIFICATION_CHECKS),
         (token_contract, TOKEN_CHECKS),
+        (workspace_contract, WORKSPACE_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

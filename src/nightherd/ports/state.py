@@ -241,6 +241,9 @@ class WorkspaceReader(Protocol):
     def jobs_of_workspace(self, workspace_id: str, limit: int) -> Sequence[Job]:
         """The jobs that worked in a workspace, newest first, at most `limit`."""
 
+    def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:
+        """The jobs in a workspace that have not ended, in the order of submission."""
+
 
 class StateReader(
     JobReader,

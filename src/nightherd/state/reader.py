@@ -320,6 +320,10 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         return rows.list(Job, "jobs_of_workspace", (workspace_id, limit)) if rows else ()
 
+    def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:
+        rows = self._rows()
+        return rows.list(Job, "open_jobs_of_workspace", (workspace_id,)) if rows else ()
+
 
 def find_current_session(rows: SqliteRows, key: SessionKey) -> Session | None:
     """Return the session that a job with this key joins; none for `fresh_per_job`, which shares none."""

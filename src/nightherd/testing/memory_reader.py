@@ -218,6 +218,9 @@ class MemoryReader:
         mine = [job for job in self._rows.all(Job) if job.workspace_id == workspace_id]
         return sorted(mine, key=lambda job: -job.number)[:limit]
 
+    def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:
+        return self._rows.open_jobs_in_workspace(workspace_id)
+
     def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
         known = [row for row in self._rows.all(LoginLimit) if row.next_start_at > at]
         return sorted(known, key=lambda row: row.id)
