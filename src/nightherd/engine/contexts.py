@@ -30,14 +30,18 @@ from nightherd.model.secrets import Secrets, secrets_of
 from nightherd.ports import (
     Clock,
     FinishedJournals,
+    HookCarrier,
     Journal,
     Journals,
     NoTranscripts,
+    NoWorkspaces,
     OperatorLog,
     Runtime,
+    SetupCache,
     StateReader,
     StateWriter,
     Transcripts,
+    WorkspaceFiles,
 )
 
 
@@ -179,6 +183,14 @@ class WorkerContext(FleetContext, frozen=True, kw_only=True):
     """Whether `runtimes` gives that runtime at once; else what it is made of may take seconds to import."""
     sync: Callable[[Journal], Awaitable[None]] = sync_in_thread
     """Brings a journal to the disk without holding anybody up."""
+    workspaces: WorkspaceFiles = msgspec.field(default_factory=NoWorkspaces)
+    """Makes and snapshots the directories that jobs work in."""
+    setup_cache: SetupCache | None = None
+    """Remembers which setup commands workspaces have had; None where none can be run."""
+    commands: HookCarrier | None = None
+    """Runs setup commands; None where none can be run."""
+    shared_noticed: set[str] = msgspec.field(default_factory=set)
+    """Agents about whose shared directory this worker has warned."""
     sign_on: SignOn | None = None
     """Registers this process as a new worker with a lease of its own, after its lease was lost."""
 

@@ -77,6 +77,7 @@ from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.model.workspaces.changes import (
     LandWorkspace,
+    LeaveWorkspace,
     NoteWorkspace,
     RemoveWorkspace,
     UseWorkspace,
@@ -235,6 +236,7 @@ Change = (
     | SettleNotification
     | RetryTarget
     | UseWorkspace
+    | LeaveWorkspace
     | NoteWorkspace
     | LandWorkspace
     | RemoveWorkspace

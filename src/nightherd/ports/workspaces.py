@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from nightherd.errors import WorkspaceError
 from nightherd.model.workspaces.snapshot import Snapshot
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import Sequence
 
-    from nightherd.model.workspaces.policy import CloneTerms, WorkspacePolicy
+    from nightherd.model.workspaces.policy import CloneTerms, SetupCommand, WorkspacePolicy
     from nightherd.model.workspaces.workspace import Workspace
+
+NO_WORKSPACES = "workspaces cannot be made here"
 
 
 class BeginsWith(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +95,56 @@ class WorkspaceFiles(Protocol):
         """Return the bytes on disk of its directory."""
 
 
+class NoWorkspaces:
+    """Jobs work in their agent's directory only."""
+
+    def directory(self, workspace: Workspace) -> str:
+        """Return the directory it is made from: there is no other."""
+        return workspace.root
+
+    def is_whole(self, workspace: Workspace) -> bool:
+        """Nothing is made here."""
+        return False
+
+    async def make(
+        self, workspace: Workspace, policy: WorkspacePolicy, begins_with: BeginsWith | None = None
+    ) -> Made:
+        """Refuse."""
+        raise WorkspaceError(NO_WORKSPACES)
+
+    async def snapshot(self, workspace: Workspace, policy: WorkspacePolicy) -> Snapshot:
+        """Refuse."""
+        raise WorkspaceError(NO_WORKSPACES)
+
+    async def remove(self, workspace: Workspace) -> None:
+        """Refuse."""
+        raise WorkspaceError(NO_WORKSPACES)
+
+    async def clone(self, terms: CloneTerms, root: str) -> Sequence[str]:
+        """Refuse."""
+        raise WorkspaceError(NO_WORKSPACES)
+
+    def measure(self, workspace: Workspace) -> int:
+        """Nothing is made here."""
+        return 0
+
+
+class SetupCache(Protocol):
+    """Remembers which setup commands a workspace has had, and keeps what they made for others."""
+
+    def key(self, workspace: Workspace, command: SetupCommand) -> str:
+        """Return what stands for the command and the content of its files in the workspace."""
+
+    def is_done(self, workspace: Workspace, key: str) -> bool:
+        """Whether the workspace has had it."""
+
+    async def restore(self, workspace: Workspace, command: SetupCommand, key: str) -> bool:
+        """Copy what the command made elsewhere into the workspace; False when that is not kept."""
+
+    async def save(self, workspace: Workspace, command: SetupCommand, key: str) -> None:
+        """Remember that the workspace has had it, and keep a copy of what it made."""
+
+
 class SnapshotReader(Protocol):
     """Compares snapshots; reading only."""
 
@@ -99,12 +152,24 @@ class SnapshotReader(Protocol):
         """Return the paths that differ between two trees, in order; renames are found."""
 
     def patch(
-        self, store: str, before: str, after: str, *, is_coloured: bool = False, other: str | None = None
+        self,
+        store: str,
+        before: str,
+        after: str,
+        *,
+        is_coloured: bool = False,
+        other: str | None = None,
     ) -> bytes:
         """Return the difference of two trees as a git patch. `other` is the store of `after`, if another one."""
 
     def stat_text(
-        self, store: str, before: str, after: str, *, is_coloured: bool = False, other: str | None = None
+        self,
+        store: str,
+        before: str,
+        after: str,
+        *,
+        is_coloured: bool = False,
+        other: str | None = None,
     ) -> str:
         """Return the same as a summary with a line for each file."""
 

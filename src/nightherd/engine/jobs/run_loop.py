@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from datetime import timedelta
 
@@ -25,10 +25,10 @@ from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.jobs.watch import Watch
 from nightherd.engine.limits.guard import Stop, earlier_ms
 from nightherd.engine.sessions.context_limit import keep_within_context
-from nightherd.errors import FencedError, StateError
+from nightherd.errors import FencedError, StateError, WorkspaceError
 from nightherd.model.jobs.changes import RecordRuntimeSession
 from nightherd.model.jobs.job import ExitReason, Job
-from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome
+from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome, Tally
 from nightherd.model.jobs.repeat import interrupted_call
 from nightherd.model.jobs.retry import TryAgain, can_pass, failure_of, next_step
 from nightherd.model.journal.event import (
@@ -47,6 +47,14 @@ from nightherd.ports import RuntimeRequest
 MakeRequest = Callable[[], RuntimeRequest]
 
 
+async def nothing_to_prepare() -> None:
+    """Have everything already."""
+
+
+async def nothing_after(event: Event, tally: Tally) -> None:
+    """Do nothing after an event."""
+
+
 class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
     """The runtime's events, from the first run to the last: recorded, limited in time, retried."""
 
@@ -59,6 +67,10 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, as the record stands when it is asked for."""
     stream: AnswerStream
     """Takes the text of answers while they come in."""
+    prepare: Callable[[], Awaitable[None]] = nothing_to_prepare
+    """Called before each run: the directory to work in is there when it returns. May raise `WorkspaceError`."""
+    after: Callable[[Event, Tally], Awaitable[None]] = nothing_after
+    """Called after every recorded event; nothing more is heard of the runtime until it returns."""
 
     async def run(self) -> Stop:
         """Run until the job is done, fails or waits; return how it ended or why it waits."""
@@ -94,20 +106,24 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _attempts(self, request: RuntimeRequest, asked_at: int) -> Stop:
         """Run, and run again as long as failures may pass; `request` is good until the record continues."""
-        wary = replace(request, may_spend=self.watch.may_spend, late=self._take_late)
-        await keep_within_context(wary, self.job, self.recorder, self.context)
-        if self.watch.stopped is not None:
-            return self._recorded_stop(self.watch.stopped)
-        is_again = False
+        is_again, is_kept_within = False, False
         while True:
             self.recorder.last_error = None
-            if self.recorder.last_seq != asked_at:
-                request = self.make_request()
-            if is_again:
-                request = replace(request, is_continued=True)
-            stop = await self._attempt(request)
-            if stop is not None:
-                return self._recorded_stop(stop)
+            if await self._is_prepared():
+                if self.recorder.last_seq != asked_at:
+                    request = self.make_request()
+                if not is_kept_within:
+                    is_kept_within, seq = True, self.recorder.last_seq
+                    wary = replace(request, may_spend=self.watch.may_spend, late=self._take_late)
+                    await keep_within_context(wary, self.job, self.recorder, self.context)
+                    if self.watch.stopped is not None:
+                        return self._recorded_stop(self.watch.stopped)
+                    request = request if seq == self.recorder.last_seq else self.make_request()
+                if is_again:
+                    request = replace(request, is_continued=True)
+                stop = await self._attempt(request)
+                if stop is not None:
+                    return self._recorded_stop(stop)
             outcome = self.recorder.tally.outcome or SILENT_END
             if outcome.exit_reason is ExitReason.SUCCESS:
                 return outcome
@@ -119,6 +135,19 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
                     return step
                 case TryAgain():
                     await self._wait_and_begin_anew(step)
+
+    async def _is_prepared(self) -> bool:
+        """Whether there is a directory to work in; why not is on record."""
+        try:
+            await self.prepare()
+        except WorkspaceError as error:
+            advice = f" ({error.hint})" if error.hint is not None else ""
+            extra = {"recoverable": True} if error.can_pass else None
+            self._fail(
+                ErrorEvent(message=f"{error.message}{advice}", code="workspace", extra=extra)
+            )
+            return False
+        return True
 
     def _next_step(self) -> TryAgain | Suspension | None:
         error, tally = self.recorder.last_error, self.recorder.tally
@@ -210,6 +239,7 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
         found = recorder.tally.runtime_session_id
         if found is not None and found != known:
             await self._note_runtime_session(found)
+        await self.after(written, recorder.tally)
         stop = await self.watch.after(written, recorder.tally)
         # Looking now and then is too late for this: a quick tool is over before the next look.
         is_at_call = isinstance(event, ToolUseEvent | ToolResultEvent)

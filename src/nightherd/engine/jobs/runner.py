@@ -33,6 +33,7 @@ from nightherd.engine.jobs.settle import (
 from nightherd.engine.jobs.watch import Watch, make_watch
 from nightherd.engine.limits.guard import Stop
 from nightherd.engine.limits.logins import stopped_by, with_login_limit
+from nightherd.engine.workspaces.job_workspace import JobWorkspace
 from nightherd.errors import AgentBlockedError, FencedError, JobNotFoundError, StateError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
@@ -127,6 +128,7 @@ async def run_taken_job(
         watch=watch,
         stopper=stopper,
         injected=injected,
+        workspace=JobWorkspace(job, session, agent, recorder, context),
     )
     return await runner.run()
 
@@ -156,12 +158,15 @@ class JobRunner(msgspec.Struct, kw_only=True):
     watch: Watch
     stopper: Stopper
     injected: Sequence[InjectedMcpServerDef]
+    workspace: JobWorkspace
     before: Tally = msgspec.field(default_factory=Tally)
     """What earlier executions left on record."""
     has_requested: bool = False
     """Whether the runtime has been asked to run: from then on, the job's rows may have changed."""
     closing: Sequence[Change] = ()
     """Changes that belong into the transaction that settles."""
+    noted: Sequence[Change] = ()
+    """What is known of the workspace at the end; it belongs there too."""
 
     async def run(self) -> Job:
         """Begin, loop over the runtime's events, settle; return the job as it is then."""
@@ -218,6 +223,8 @@ class JobRunner(msgspec.Struct, kw_only=True):
                     context=context,
                     stopper=self.stopper,
                     watch=self.watch,
+                    prepare=self._prepare,
+                    after=self.workspace.after,
                     make_request=lambda: self._request(begun),
                     stream=stream,
                 )
@@ -225,6 +232,13 @@ class JobRunner(msgspec.Struct, kw_only=True):
         if self.stopper.is_abandoned:
             raise FencedError(f"{job.id} belongs to another worker now")
         return None if self.stopper.is_handed_over and stop is SILENT_END else stop
+
+    async def _prepare(self) -> None:
+        """Have a directory to work in; from then on the agent and its hooks are there."""
+        if not self.workspace.is_prepared:
+            await self.workspace.prepare()
+            directory = self.workspace.directory or self.agent.working_directory
+            self.agent = replace(self.agent, working_directory=directory)
 
     def _request(self, begun: Begun) -> RuntimeRequest:
         """Return what the runtime is to do, as the journal stands now."""
@@ -235,6 +249,9 @@ class JobRunner(msgspec.Struct, kw_only=True):
         request = request_for(
             self.job, self.agent, self.texts, begun, counted, self.recorder, self.context
         )
+        notice = self.workspace.moved_notice
+        if notice is not None:
+            request = replace(request, prompt=f"{request.prompt}\n\n{notice}")
         return replace(request, injected_servers=self.injected)
 
     async def _end(self, stop: Stop) -> Stop:
@@ -242,6 +259,7 @@ class JobRunner(msgspec.Struct, kw_only=True):
         stop = self._or_cancelled(stop)
         stop = await run_hooks(self.job, self.agent, stop, self.recorder, self.context)
         stop = self._or_cancelled(stop)
+        self.noted = await self.workspace.close()
         if isinstance(stop, Suspension):
             stop = with_login_limit(stop, self.agent, self.context)
         await self._record_end(stop)
@@ -271,7 +289,7 @@ class JobRunner(msgspec.Struct, kw_only=True):
         change = settling_change(
             self.job, stop, self.before, self.recorder, self.context, has_checkpoint=has_checkpoint
         )
-        *_, answer = await self.context.state.apply([*self.closing, change])
+        *_, answer = await self.context.state.apply([*self.closing, *self.noted, change])
         return answer
 
     async def _hand_over(self, reason: str) -> Job:

@@ -109,7 +109,7 @@ class Agents(msgspec.Struct, frozen=True, kw_only=True):
     def _fits(self, session: Session, agent: Agent) -> bool:
         """Whether Claude, run for the agent, finds the session: it looks only where it works."""
         return agent.runtime.can_resume(session.runtime_type) and self.is_same_directory(
-            agent.working_directory, session.working_directory
+            agent.working_directory, session.agent_directory
         )
 
 

@@ -228,7 +228,7 @@ def forked(session: Session, point: ForkPoint, *, session_id: SessionId, at: dat
         mode=session.mode,
         status=SessionStatus.CREATED,
         runtime_type=session.runtime_type,
-        working_directory=session.working_directory,
+        working_directory=session.agent_directory,
         created_at=at,
         last_active_at=at,
         channel_id=session.channel_id,

@@ -24,6 +24,7 @@ from nightherd.model.schedules.rule import Schedule
 from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.model.units import MicroUsd
 from nightherd.model.webhooks import Web, Webhooks
+from nightherd.model.workspaces.policy import SHARED, WorkspacePolicy
 from nightherd.next_step import Action, NextStep
 
 
@@ -46,6 +47,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     runtime: RuntimeCapabilities
     """What executes it, and what that can do."""
     working_directory: str
+    workspace: WorkspacePolicy = SHARED
+    """Whether its jobs work in that directory, or in one made from it."""
     description: str | None = None
     repo: str | None = None
     default_prompt: str | None = None

@@ -44,6 +44,7 @@ from nightherd.model.journal.system import (
     Init,
     Suspension,
     SystemSubtype,
+    WorkspaceUsed,
 )
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.model.sessions.shared import with_header
@@ -79,6 +80,8 @@ class Recollection(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str | None = None
     runtime: str | None = None
     working_directory: str | None = None
+    workspace: str | None = None
+    """The workspace its last execution worked in."""
     owners: tuple[Owner, ...] = ()
     tally: Tally = UNTOLD
     epoch: int = 0
@@ -129,6 +132,8 @@ class Recollection(msgspec.Struct, frozen=True, kw_only=True):
                     runtime=runtime,
                     working_directory=directory or self.working_directory,
                 )
+            case WorkspaceUsed(id=workspace, directory=directory):
+                return replace(after, workspace=workspace, working_directory=directory)
             case CheckpointSaved(number=number):
                 return replace(after, last_checkpoint=max(self.last_checkpoint, number))
             case End() as end:
@@ -224,6 +229,7 @@ def rebuilt_rows(known: Recollection) -> RebuiltRows | None:
         error=row_text(outcome.error) if outcome.error else None,
         error_code=outcome.error_code,
         last_seq=known.last_seq,
+        workspace_id=known.workspace,
     )
     texts = JobTexts(
         job_id=job.id,
@@ -262,7 +268,15 @@ def _session(known: Recollection, job: Job) -> Session | None:
         token_estimate=totals.context_tokens + totals.unreported_bytes // BYTES_PER_TOKEN,
     )
     header = known.header.session if known.header is not None else None
-    return with_header(alone, header) if header is not None else alone
+    session = with_header(alone, header) if header is not None else alone
+    if known.workspace is None or known.working_directory is None:
+        return session
+    return replace(
+        session,
+        root=session.agent_directory,
+        working_directory=known.working_directory,
+        workspace_id=known.workspace,
+    )
 
 
 def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execution, ...]:

@@ -38,6 +38,7 @@ class SystemSubtype(StrEnum):
     REVIEW = "review"
     HOOK = "hook"
     WORKSPACE = "workspace"
+    SETUP = "setup"
     SNAPSHOT = "snapshot"
     SUMMARY = "summary"
     COMPLETE = "complete"
@@ -78,6 +79,9 @@ class SessionHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     max_age_s: float | None = None
     max_idle_s: float | None = None
     imported_from: str | None = None
+    root: str | None = None
+    """The agent's directory, when the session was in a workspace already."""
+    workspace_id: str | None = None
 
 
 class Header(Payload, frozen=True, kw_only=True, omit_defaults=True):
@@ -315,6 +319,16 @@ class WorkspaceUsed(Payload, frozen=True, kw_only=True, omit_defaults=True):
     from_seq: int | None = None
 
 
+class SetupStep(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A setup command of the workspace runs, or is left out; the content says which and why."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.SETUP
+    number: int
+    """Its place in the list of commands, from 0."""
+    is_copied: bool = False
+    """Whether what it makes was copied from an earlier workspace."""
+
+
 class SnapshotTaken(Payload, frozen=True, kw_only=True, omit_defaults=True):
     """What the files of the workspace were here. Only written when they differ from the snapshot before."""
 
@@ -378,7 +392,7 @@ PAYLOADS: dict[SystemSubtype, type[Payload]] = {
     for payload in (
         Header, ExecutionStarted, Context, TornTail, Init, UserInput, ToolProgress, AuthStatus,
         CompactBoundary, Warned, CheckpointSaved, Suspension, Resumed, Recovered, Denied, Reviewed, HookRan,
-        WorkspaceUsed, SnapshotTaken, Summary, Complete, End, SessionEnd,
+        WorkspaceUsed, SetupStep, SnapshotTaken, Summary, Complete, End, SessionEnd,
     )
 }  # fmt: skip
 """The schema of each subtype."""

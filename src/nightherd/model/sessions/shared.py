@@ -34,6 +34,8 @@ def session_header(session: Session) -> SessionHeader:
         max_age_s=session.max_age_s,
         max_idle_s=session.max_idle_s,
         imported_from=session.imported_from,
+        root=session.root,
+        workspace_id=session.workspace_id,
     )
 
 
@@ -64,6 +66,8 @@ def with_header(session: Session, header: SessionHeader) -> Session:
         max_age_s=header.max_age_s,
         max_idle_s=header.max_idle_s,
         imported_from=header.imported_from,
+        root=header.root,
+        workspace_id=header.workspace_id,
     )
 
 
@@ -100,6 +104,8 @@ def with_job(known: Session | None, found: Session) -> Session:
         last_active_at=max(known.last_active_at, found.last_active_at),
         runtime_type=found.runtime_type,
         working_directory=found.working_directory or known.working_directory,
+        root=found.root or known.root,
+        workspace_id=found.workspace_id or known.workspace_id,
         runtime_session_id=found.runtime_session_id or known.runtime_session_id,
         cost_microusd=MicroUsd(known.cost_microusd + found.cost_microusd),
         job_count=known.job_count + found.job_count,

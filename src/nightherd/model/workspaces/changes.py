@@ -27,6 +27,14 @@ class UseWorkspace(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that may work in it at the same time: those of the same run."""
 
 
+class LeaveWorkspace(msgspec.Struct, frozen=True, kw_only=True):
+    """A job works in its agent's directory, and its session does so again after a time in a workspace."""
+
+    job_id: JobId
+    epoch: int
+    directory: str
+
+
 class NoteWorkspace(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the files of a workspace: it is made, or a job of it has ended."""
 

@@ -9,6 +9,7 @@ from nightherd.model.decisions.around import owned, session_of
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.workspaces.changes import (
     LandWorkspace,
+    LeaveWorkspace,
     NoteWorkspace,
     RemoveWorkspace,
     UseWorkspace,
@@ -41,11 +42,9 @@ def use(change: UseWorkspace, rows: Rows) -> Answer:
     elif known.status is WorkspaceStatus.REMOVING:
         message = f"workspace {known.id} is being removed"
         return Refused(why=Why.WORKSPACE_BUSY, message=message)
-    elif known.status is WorkspaceStatus.REMOVED or proposed.status is WorkspaceStatus.MAKING:
+    elif known.status is not WorkspaceStatus.MAKING and proposed.status is WorkspaceStatus.MAKING:
         # Its directory is gone: it is made again, and what is known of its work stays.
-        status = WORKSPACE_LIFECYCLE.check(known.status, WorkspaceStatus.MAKING) if (
-            known.status is not WorkspaceStatus.MAKING
-        ) else known.status
+        status = WORKSPACE_LIFECYCLE.check(known.status, WorkspaceStatus.MAKING)
         workspace = replace(known, status=status, removed_at=None)
     else:
         workspace = known
@@ -69,6 +68,18 @@ def use(change: UseWorkspace, rows: Rows) -> Answer:
         if moved != session:
             written.append(moved)
     return Applied(rows=tuple(written), job=placed)
+
+
+def leave(change: LeaveWorkspace, rows: Rows) -> Answer:
+    """The session is in the agent's directory again."""
+    job = owned(change.job_id, change.epoch, rows)
+    if isinstance(job, Refused):
+        return job
+    session = session_of(job, rows)
+    if session is None:
+        return Applied(rows=(), job=job)
+    moved = replace(session, root=None, workspace_id=None, working_directory=change.directory)
+    return Applied(rows=(moved,), job=job)
 
 
 def note(change: NoteWorkspace, rows: Rows) -> Answer:
@@ -113,9 +124,7 @@ def remove(change: RemoveWorkspace, rows: Rows) -> Answer:
         if known.status is not WorkspaceStatus.REMOVING:
             message = f"workspace {known.id} is {known.status}"
             return Refused(why=Why.STATUS, message=message)
-        gone = replace(
-            known, status=WorkspaceStatus.REMOVED, removed_at=change.at, size_bytes=0
-        )
+        gone = replace(known, status=WorkspaceStatus.REMOVED, removed_at=change.at, size_bytes=0)
         return Applied(rows=(gone,))
     if known.status in (WorkspaceStatus.REMOVING, WorkspaceStatus.REMOVED):
         return Applied(rows=())

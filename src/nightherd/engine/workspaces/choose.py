@@ -1,0 +1,187 @@
+"""Which workspace a job works in: the one it had, its session's, that of the job it resumes, or a new one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nightherd.engine.contexts import Stores
+from nightherd.engine.workspaces.files_at import last_snapshot, snapshot_at_fork
+from nightherd.model.agents.agent import Agent
+from nightherd.model.ids import JobId
+from nightherd.model.jobs.job import Job, TriggerType
+from nightherd.model.sessions.session import Session
+from nightherd.model.workspaces.policy import WorkspaceScope
+from nightherd.model.workspaces.snapshot import PlacedSnapshot
+from nightherd.model.workspaces.workspace import (
+    Workspace,
+    WorkspaceId,
+    WorkspaceStatus,
+)
+from nightherd.ports import BeginsWith
+
+MOST_PARENTS = 100
+"""Jobs above a job that are looked at for the first of its run."""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """A workspace to be used, and what it begins with if it has to be made."""
+
+    workspace: Workspace
+    is_known: bool
+    """Whether it is on record already."""
+    begins_with: BeginsWith | None = None
+    snapshot: PlacedSnapshot | None = None
+    """The snapshot that `begins_with` is of."""
+    shares: tuple[JobId, ...] = ()
+    """Jobs of the same run, which may work in it at the same time."""
+
+
+def choose(job: Job, session: Session | None, agent: Agent, stores: Stores) -> Choice:
+    """Return the workspace for an execution of the job."""
+    shares = _run_of(job, stores) if agent.workspace.scope is WorkspaceScope.RUN else ()
+    known = _known(job, session, agent, shares, stores)
+    if known is not None:
+        snapshot = last_snapshot(known, stores)
+        return Choice(
+            workspace=known,
+            is_known=True,
+            begins_with=_beginning(snapshot, known),
+            snapshot=snapshot,
+            shares=shares,
+        )
+    return _new(job, session, agent, shares, stores)
+
+
+def choose_new(job: Job, session: Session | None, agent: Agent, stores: Stores) -> Choice:
+    """Return a workspace of the job's own, which begins with the files of the one it would have had."""
+    choice = choose(job, session, agent, stores)
+    if not choice.is_known or str(choice.workspace.id) == job.id:
+        return choice
+    fresh = _row(WorkspaceId(job.id), job, session, agent, stores)
+    return Choice(
+        workspace=fresh,
+        is_known=False,
+        begins_with=choice.begins_with,
+        snapshot=choice.snapshot,
+        shares=choice.shares,
+    )
+
+
+def _known(
+    job: Job,
+    session: Session | None,
+    agent: Agent,
+    shares: tuple[JobId, ...],
+    stores: Stores,
+) -> Workspace | None:
+    """Return the workspace that the job goes on in; None when it needs a new one."""
+    candidates = [job.workspace_id]
+    scope = agent.workspace.scope
+    if scope is WorkspaceScope.RUN and shares:
+        candidates.append(shares[0])
+    if scope is WorkspaceScope.SESSION and session is not None:
+        candidates.append(session.workspace_id)
+    if job.resumed_from is not None and job.trigger_type is not TriggerType.FORK:
+        resumed = stores.reader.find_job(job.resumed_from)
+        candidates.append(resumed.workspace_id if resumed is not None else None)
+    for candidate in candidates:
+        if candidate is None:
+            continue
+        workspace = stores.reader.find_workspace(candidate)
+        if workspace is not None and _fits(workspace, job, agent):
+            return workspace
+    return None
+
+
+def _fits(workspace: Workspace, job: Job, agent: Agent) -> bool:
+    """Whether the job may go on in it: it was made from the same directory in the same way, and is not shared by chance."""
+    is_same = (workspace.root, workspace.mode) == (agent.working_directory, agent.workspace.mode)
+    if workspace.id == job.workspace_id or not is_same:
+        return is_same
+    if agent.workspace.scope is WorkspaceScope.JOB:
+        # Another job has been in it since the one that is resumed.
+        return workspace.job_id in (job.resumed_from, job.id)
+    return True
+
+
+def _new(
+    job: Job,
+    session: Session | None,
+    agent: Agent,
+    shares: tuple[JobId, ...],
+    stores: Stores,
+) -> Choice:
+    owner = _owner(job, session, agent, shares)
+    if owner != job.id and stores.reader.find_workspace(owner) is not None:
+        owner = job.id  # the session or run had one that no longer fits
+    is_first = session is not None and _is_first(job, session, stores)
+    snapshot = snapshot_at_fork(session, stores) if session is not None and is_first else None
+    source = stores.reader.find_workspace(snapshot.workspace) if snapshot is not None else None
+    if source is not None and source.root != agent.working_directory:
+        source = snapshot = None
+    return Choice(
+        workspace=_row(WorkspaceId(owner), job, session, agent, stores),
+        is_known=False,
+        begins_with=_beginning(snapshot, source),
+        snapshot=snapshot,
+        shares=shares,
+    )
+
+
+def _owner(job: Job, session: Session | None, agent: Agent, shares: tuple[JobId, ...]) -> str:
+    """Return the id of what the workspace is made for."""
+    scope = agent.workspace.scope
+    if scope is WorkspaceScope.SESSION and session is not None:
+        return session.id
+    return shares[0] if shares else job.id
+
+
+def _row(
+    workspace_id: WorkspaceId, job: Job, session: Session | None, agent: Agent, stores: Stores
+) -> Workspace:
+    at = stores.clock.now()
+    policy = agent.workspace
+    return Workspace(
+        id=workspace_id,
+        agent=agent.name,
+        mode=policy.mode,
+        scope=policy.scope,
+        status=WorkspaceStatus.MAKING,
+        root=agent.working_directory,
+        created_at=at,
+        last_used_at=at,
+        keep=policy.keep,
+        session_id=session.id if session is not None else None,
+        job_id=job.id,
+    )
+
+
+def _is_first(job: Job, session: Session, stores: Stores) -> bool:
+    """Whether nothing has worked in the session before the job."""
+    ids = stores.reader.session_job_ids(session.id)
+    return not ids or ids[0] == job.id
+
+
+def _run_of(job: Job, stores: Stores) -> tuple[JobId, ...]:
+    """Return the first job of the run and every job below it."""
+    first = job
+    for _ in range(MOST_PARENTS):
+        parent_id = first.parent_job_id
+        parent = stores.reader.find_job(parent_id) if parent_id is not None else None
+        if parent is None:
+            break
+        first = parent
+    return (first.id, *(child.id for child in stores.reader.jobs_below(first.id)))
+
+
+def _beginning(snapshot: PlacedSnapshot | None, source: Workspace | None) -> BeginsWith | None:
+    if snapshot is None or source is None or source.store is None:
+        return None
+    return BeginsWith(
+        store=source.store,
+        tree=snapshot.tree,
+        head=snapshot.head,
+        base=source.base,
+        base_commit=source.base_commit,
+        base_tree=source.base_tree,
+    )

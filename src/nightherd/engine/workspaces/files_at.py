@@ -1,0 +1,84 @@
+"""The files at a place of a conversation: which snapshot a fork, a diff or a lost workspace begins with."""
+
+from __future__ import annotations
+
+from nightherd.engine.contexts import Stores
+from nightherd.model.ids import JobId, SessionId
+from nightherd.model.journal.event import is_message
+from nightherd.model.sessions.session import Session
+from nightherd.model.workspaces.snapshot import PlacedSnapshot, snapshots_in
+from nightherd.model.workspaces.workspace import Workspace
+from nightherd.ports import Journals
+from nightherd.views.conversation import segments_of
+
+
+def snapshots_of(journals: Journals, job_id: JobId) -> list[PlacedSnapshot]:
+    """Return the snapshots of a job, first to last."""
+    return snapshots_in(job_id, journals.read(job_id, load_blobs=False))
+
+
+def snapshot_at(journals: Journals, job_id: JobId, seq: int | None) -> PlacedSnapshot | None:
+    """Return what the files were when the message that ends at `seq` had been said; None for `seq`: at the end.
+
+    A turn is snapshotted right after its last result, so the snapshot behind the message counts, unless
+    another message comes before it.
+    """
+    last: PlacedSnapshot | None = None
+    for event in journals.read(job_id, load_blobs=False):
+        if seq is not None and event.seq > seq and is_message(event):
+            break
+        placed = snapshots_in(job_id, [event])
+        last = placed[0] if placed else last
+    return last
+
+
+def snapshot_at_fork(session: Session, stores: Stores) -> PlacedSnapshot | None:
+    """Return the files that a forked session begins with; None when no snapshot was taken before that place."""
+    parent_id = session.parent_session_id
+    if parent_id is None:
+        return None
+    if session.base_messages == 0:
+        return _first_snapshot(parent_id, stores)
+    parts = segments_of(stores.reader, stores.journals, session)
+    for part in reversed(parts):
+        if part.job.session_id == session.id:
+            continue
+        placed = snapshot_at(stores.journals, part.job.id, part.upto)
+        if placed is not None:
+            return placed
+    return None
+
+
+def _first_snapshot(session_id: SessionId, stores: Stores) -> PlacedSnapshot | None:
+    """Return what the files of a session were before anything was said in it."""
+    parent = stores.reader.find_session(session_id)
+    if parent is None:
+        return None
+    for job in stores.reader.jobs_of_session(parent.id):
+        placed = snapshots_of(stores.journals, job.id)
+        if placed:
+            return placed[0]
+    return snapshot_at_fork(parent, stores)
+
+
+def last_snapshot(workspace: Workspace, stores: Stores) -> PlacedSnapshot | None:
+    """Return the last snapshot of a workspace: as its last job recorded it, else as its row has it."""
+    if workspace.job_id is not None:
+        own = [
+            placed
+            for placed in snapshots_of(stores.journals, workspace.job_id)
+            if placed.workspace == workspace.id
+        ]
+        if own:
+            return own[-1]
+    if workspace.tree is None:
+        return None
+    return PlacedSnapshot(
+        job_id=workspace.job_id or JobId(""),
+        seq=0,
+        turn=None,
+        workspace=workspace.id,
+        at="end",
+        tree=workspace.tree,
+        head=workspace.head,
+    )

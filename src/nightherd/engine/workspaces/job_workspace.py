@@ -1,0 +1,312 @@
+"""JobWorkspace: the directory of one execution, from before the runtime starts until the job is settled.
+
+The row is written before the directory is made. A snapshot is a line of the journal, written only when the
+files differ from the last one; it is taken before the loop hears of the next event, so no call of the next
+turn has begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anyio import CancelScope, to_thread
+from msgspec.structs import replace
+
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.jobs.recorder import Recorder
+from nightherd.engine.jobs.settle import job_of
+from nightherd.engine.workspaces.choose import Choice, choose, choose_new
+from nightherd.engine.workspaces.setup import run_setup
+from nightherd.errors import WorkspaceError
+from nightherd.model.agents.agent import Agent
+from nightherd.model.change import Applied, Change, Refused, Why
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.jobs.outcome import Tally
+from nightherd.model.journal.event import Event, ToolResultEvent, ToolUseEvent, describe
+from nightherd.model.journal.system import SnapshotTaken, Warned, WorkspaceUsed
+from nightherd.model.permissions.approval import READ_ONLY
+from nightherd.model.sessions.session import Session
+from nightherd.model.text import counted
+from nightherd.model.workspaces.changes import LeaveWorkspace, NoteWorkspace, UseWorkspace
+from nightherd.model.workspaces.snapshot import LISTED_LEFT_OUT, Snapshot
+from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
+from nightherd.ports import Made
+from nightherd.views.conversation import segments_of
+
+SHARED_DIRECTORY = "shared_directory"
+SNAPSHOT_FAILED = "snapshot_failed"
+
+
+class JobWorkspace:
+    """Where one execution works, and what its files were."""
+
+    def __init__(
+        self,
+        job: Job,
+        session: Session | None,
+        agent: Agent,
+        recorder: Recorder,
+        context: WorkerContext,
+    ) -> None:
+        self._job = job
+        self._session = session
+        self._agent = agent
+        self._policy = agent.workspace
+        self._recorder = recorder
+        self._context = context
+        self._files = context.workspaces
+        self._workspace: Workspace | None = None
+        self._last: Snapshot | None = None
+        self._has_acted = False
+        """Whether a call since the last snapshot may have changed files."""
+        self._has_failed = False
+        """Whether the last snapshot failed: a warning is written once."""
+        self.directory: str | None = None
+        """Where the agent works, once it is prepared."""
+        self.moved_notice: str | None = None
+        """What an agent has to know whose conversation speaks of another directory."""
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the runtime may start."""
+        return self.directory is not None
+
+    async def prepare(self) -> None:
+        """Clone, make or find the directory, and run its setup. `WorkspaceError` when that fails; again if need be."""
+        await self._clone()
+        if self._policy.is_shared:
+            await self._stay()
+            self.directory = self._agent.working_directory
+            return
+        choice = await self._use(choose(self._job, self._session, self._agent, self._context))
+        made = await self._make(choice)
+        workspace = self._workspace
+        assert workspace is not None  # noqa: S101 (set by _use)
+        self._record_use(choice, made)
+        self._note_snapshot(made.snapshot, "start")
+        await run_setup(
+            self._job,
+            workspace,
+            self._policy.setup,
+            made.directory,
+            self._context,
+            lambda step, text: self._recorder.record(describe(step, text)),
+        )
+        if self._policy.setup:
+            await self._snapshot("start")
+        self.moved_notice = self._moved_notice(made.directory)
+        self.directory = made.directory
+
+    async def after(self, event: Event, tally: Tally) -> None:
+        """Snapshot the files after the last result of a turn that may have changed them."""
+        if self._workspace is None:
+            return
+        match event:
+            case ToolUseEvent(tool_name=tool) if tool not in READ_ONLY:
+                self._has_acted = True
+            case ToolResultEvent() if self._has_acted and not tally.open_calls:
+                await self._snapshot("turn", turn=tally.turns)
+            case _:
+                pass
+
+    async def close(self) -> Sequence[Change]:
+        """Take the last snapshot; return what belongs into the transaction that settles the job."""
+        workspace = self._workspace
+        if workspace is None or not self.is_prepared:
+            return ()
+        with CancelScope(shield=True):
+            await self._snapshot("end", turn=self._recorder.tally.turns or None)
+            size = await to_thread.run_sync(self._files.measure, workspace)
+        last = self._last
+        return (
+            NoteWorkspace(
+                workspace_id=workspace.id,
+                at=self._context.clock.now(),
+                job_id=self._job.id,
+                epoch=self._job.epoch,
+                tree=last.tree if last is not None else None,
+                head=last.head if last is not None else None,
+                left_out=len(last.left_out) if last is not None else None,
+                size_bytes=size,
+            ),
+        )
+
+    async def _clone(self) -> None:
+        terms = self._policy.clone
+        if terms is None:
+            return
+        for note in await self._files.clone(terms, self._agent.working_directory):
+            self._warn("fetch", note)
+
+    async def _stay(self) -> None:
+        """Work in the agent's directory; say once when another job of the agent does too."""
+        job, context = self._job, self._context
+        session = self._session
+        if session is not None and session.workspace_id is not None:
+            change = LeaveWorkspace(
+                job_id=job.id, epoch=job.epoch, directory=self._agent.working_directory
+            )
+            (answer,) = await context.state.apply([change])
+            job_of(answer)
+        if self._agent.max_concurrent < 2 or job.agent in context.shared_noticed:
+            return
+        query = JobQuery(agent=job.agent, status=JobStatus.RUNNING, limit=2)
+        others = [other.id for other in context.reader.list_jobs(query) if other.id != job.id]
+        if others:
+            context.shared_noticed.add(job.agent)
+            self._warn(
+                SHARED_DIRECTORY,
+                f"{others[0]} works in {self._agent.working_directory} at the same time: jobs of {job.agent!r} "
+                "share that directory. Give each its own with working_directory: {mode: worktree}, or set "
+                "instances: {max_concurrent: 1}",
+            )
+
+    async def _use(self, choice: Choice) -> Choice:
+        """Record that the job works there, before anything is made."""
+        for candidate in (choice, None):
+            chosen = candidate or choose_new(self._job, self._session, self._agent, self._context)
+            answer = await self._apply_use(chosen)
+            if isinstance(answer, Refused) and answer.why is Why.WORKSPACE_BUSY:
+                if str(chosen.workspace.id) == self._job.id:
+                    raise WorkspaceError(answer.message, can_pass=True)
+                continue
+            job_of(answer)
+            assert isinstance(answer, Applied)  # noqa: S101 (job_of has raised else)
+            self._workspace = next(row for row in answer.rows if isinstance(row, Workspace))
+            return chosen
+        raise WorkspaceError(f"the workspace of {self._job.id} is in use", can_pass=True)
+
+    async def _apply_use(self, choice: Choice) -> Applied | Refused:
+        workspace = choice.workspace
+        if choice.is_known and workspace.status is not WorkspaceStatus.MAKING:
+            is_whole = await to_thread.run_sync(self._files.is_whole, workspace)
+            status = workspace.status if is_whole else WorkspaceStatus.MAKING
+            workspace = replace(workspace, status=status, keep=self._policy.keep)
+        change = UseWorkspace(
+            job_id=self._job.id,
+            epoch=self._job.epoch,
+            workspace=workspace,
+            directory=self._files.directory(workspace),
+            at=self._context.clock.now(),
+            shares=choice.shares,
+        )
+        (answer,) = await self._context.state.apply([change])
+        return answer
+
+    async def _make(self, choice: Choice) -> Made:
+        workspace = self._workspace
+        assert workspace is not None  # noqa: S101 (set by _use)
+        made = await self._files.make(workspace, self._policy, choice.begins_with)
+        for note in made.notes:
+            self._warn("workspace", note)
+        is_kept = made.origin == "kept"
+        change = NoteWorkspace(
+            workspace_id=workspace.id,
+            at=self._context.clock.now(),
+            job_id=self._job.id,
+            epoch=self._job.epoch,
+            is_made=True,
+            store=made.store,
+            prefix=made.prefix,
+            branch=made.branch,
+            base=None if is_kept else made.base,
+            base_commit=None if is_kept else made.base_commit,
+            base_tree=None if is_kept else made.base_tree,
+            tree=made.snapshot.tree,
+            head=made.snapshot.head,
+        )
+        changes: list[Change] = [change]
+        if made.directory != self._files.directory(workspace):
+            moved = replace(workspace, prefix=made.prefix)
+            changes.append(
+                UseWorkspace(
+                    job_id=self._job.id,
+                    epoch=self._job.epoch,
+                    workspace=moved,
+                    directory=made.directory,
+                    at=change.at,
+                    shares=choice.shares,
+                )
+            )
+        answers = await self._context.state.apply(changes)
+        for answer in answers:
+            if isinstance(answer, Refused):
+                job_of(answer)
+            else:
+                rows = [row for row in answer.rows if isinstance(row, Workspace)]
+                self._workspace = rows[-1] if rows else self._workspace
+        return made
+
+    def _moved_notice(self, directory: str) -> str | None:
+        """Return what to say when the conversation so far was in another directory."""
+        session, context = self._session, self._context
+        if session is None or not self._agent.runtime.keeps_transcript:
+            return None
+        parts = segments_of(context.reader, context.journals, session)
+        earlier = [part.job for part in parts if part.job.id != self._job.id and part.messages]
+        if not earlier:
+            return None
+        workspace_id = earlier[-1].workspace_id
+        workspace = context.reader.find_workspace(workspace_id) if workspace_id else None
+        previous = self._agent.working_directory
+        if workspace is not None:
+            previous = self._files.directory(workspace)
+        if previous == directory:
+            return None
+        return (
+            f"(Your working directory is {directory} now. What was in {previous} at this point of the "
+            "conversation is there. Use paths in the new directory only.)"
+        )
+
+    def _record_use(self, choice: Choice, made: Made) -> None:
+        workspace = self._workspace
+        assert workspace is not None  # noqa: S101 (set by _use)
+        is_restored = made.origin == "snapshot" and choice.snapshot is not None
+        payload = WorkspaceUsed(
+            id=workspace.id,
+            mode=workspace.mode.value,
+            directory=made.directory,
+            origin=made.origin,
+            branch=workspace.branch,
+            base=workspace.base,
+            base_commit=workspace.base_commit,
+            from_job=choice.snapshot.job_id if is_restored and choice.snapshot else None,
+            from_seq=choice.snapshot.seq if is_restored and choice.snapshot else None,
+        )
+        self._recorder.record(describe(payload))
+
+    async def _snapshot(self, at: str, *, turn: int | None = None) -> None:
+        """Take a snapshot. One that fails is a warning: the next one holds what it would have held."""
+        workspace = self._workspace
+        assert workspace is not None  # noqa: S101 (asked by the caller)
+        try:
+            snapshot = await self._files.snapshot(workspace, self._policy)
+        except WorkspaceError as error:
+            if not self._has_failed:
+                self._warn(SNAPSHOT_FAILED, f"the files were not snapshotted: {error.message}")
+            self._has_failed = True
+            return
+        self._has_failed = self._has_acted = False
+        self._note_snapshot(snapshot, at, turn=turn)
+
+    def _note_snapshot(self, snapshot: Snapshot, at: str, *, turn: int | None = None) -> None:
+        workspace, last = self._workspace, self._last
+        assert workspace is not None  # noqa: S101 (asked by the caller)
+        self._last = snapshot
+        is_same = last is not None and (last.tree, last.head) == (snapshot.tree, snapshot.head)
+        if is_same and last is not None and len(last.left_out) == len(snapshot.left_out):
+            return
+        payload = SnapshotTaken(
+            workspace=workspace.id,
+            tree=snapshot.tree,
+            at=at,
+            head=snapshot.head,
+            changed=snapshot.changed,
+            left_out=list(snapshot.left_out[:LISTED_LEFT_OUT]),
+            left_out_count=len(snapshot.left_out),
+        )
+        text = f"{counted(snapshot.changed, 'path')} changed" if last is not None else None
+        self._recorder.record(describe(payload, text, turn=turn))
+
+    def _warn(self, code: str, text: str) -> None:
+        self._recorder.record(describe(Warned(code=code), text))

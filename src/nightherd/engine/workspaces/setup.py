@@ -1,0 +1,87 @@
+"""Setup: the commands that prepare a workspace run once for the same files, or what they made is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nightherd.engine.contexts import WorkerContext
+from nightherd.errors import WorkspaceError
+from nightherd.model.hooks import ShellCommand
+from nightherd.model.ids import generate_execution_id
+from nightherd.model.jobs.job import Job
+from nightherd.model.journal.system import SetupStep
+from nightherd.model.text import shorten
+from nightherd.model.workspaces.policy import SetupCommand
+from nightherd.model.workspaces.workspace import Workspace
+from nightherd.ports import HookCall
+
+SHOWN_OUTPUT = 2_000
+"""Characters of the end of a failed command's output that its error shows."""
+
+OnStep = Callable[[SetupStep, str], object]
+"""Called with what is done, before it is done, in one line."""
+
+
+async def run_setup(
+    job: Job,
+    workspace: Workspace,
+    commands: tuple[SetupCommand, ...],
+    directory: str,
+    context: WorkerContext,
+    on_step: OnStep,
+) -> None:
+    """Run what the workspace has not had yet. `WorkspaceError` when a command fails; the next job tries it again."""
+    cache = context.setup_cache
+    if cache is None or context.commands is None:
+        if commands:
+            raise WorkspaceError("setup commands cannot be run here")
+        return
+    for number, command in enumerate(commands):
+        key = cache.key(workspace, command)
+        if cache.is_done(workspace, key):
+            continue
+        if command.paths and await cache.restore(workspace, command, key):
+            step = SetupStep(number=number, is_copied=True)
+            on_step(step, f"{shorten(command.run, 80)}: copied from an earlier workspace")
+            continue
+        await _run(number, command, job, directory, context, on_step)
+        try:
+            await cache.save(workspace, command, key)
+        except (
+            WorkspaceError
+        ) as error:  # a copy that is not kept costs only the next workspace time
+            step = SetupStep(number=number)
+            on_step(step, f"{shorten(command.run, 80)}: its result is not kept: {error.message}")
+
+
+async def _run(
+    number: int,
+    command: SetupCommand,
+    job: Job,
+    directory: str,
+    context: WorkerContext,
+    on_step: OnStep,
+) -> None:
+    assert context.commands is not None  # noqa: S101 (asked by the caller)
+    on_step(SetupStep(number=number), shorten(command.run, 80))
+    execution = generate_execution_id(job.id, job.epoch)
+    call = HookCall(
+        id=f"{job.id}/setup/{number}",
+        execution=execution,
+        event="setup",
+        job_id=job.id,
+        body=b"",
+        working_directory=directory,
+        environment=context.environment,
+        secrets=context.secrets,
+    )
+    result = await context.commands.run_command(
+        ShellCommand(command=command.run, timeout=command.timeout), call
+    )
+    if not result.success:
+        output = result.output.strip()[-SHOWN_OUTPUT:]
+        said = f"; its output ends with:\n{output}" if output else ""
+        raise WorkspaceError(
+            f"the setup command {shorten(command.run, 200)!r} failed: {result.error}{said}",
+            hint="run it by hand in the workspace, correct it, then resume the job",
+        )
