@@ -4,32 +4,11 @@ from __future__ import annotations
 
 from nightherd.engine.contexts import Stores
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.journal.event import is_message
 from nightherd.model.sessions.session import Session
-from nightherd.model.workspaces.snapshot import PlacedSnapshot, snapshots_in
+from nightherd.model.workspaces.snapshot import PlacedSnapshot
 from nightherd.model.workspaces.workspace import Workspace
-from nightherd.ports import Journals
 from nightherd.views.conversation import segments_of
-
-
-def snapshots_of(journals: Journals, job_id: JobId) -> list[PlacedSnapshot]:
-    """Return the snapshots of a job, first to last."""
-    return snapshots_in(job_id, journals.read(job_id, load_blobs=False))
-
-
-def snapshot_at(journals: Journals, job_id: JobId, seq: int | None) -> PlacedSnapshot | None:
-    """Return what the files were when the message that ends at `seq` had been said; None for `seq`: at the end.
-
-    A turn is snapshotted right after its last result, so the snapshot behind the message counts, unless
-    another message comes before it.
-    """
-    last: PlacedSnapshot | None = None
-    for event in journals.read(job_id, load_blobs=False):
-        if seq is not None and event.seq > seq and is_message(event):
-            break
-        placed = snapshots_in(job_id, [event])
-        last = placed[0] if placed else last
-    return last
+from nightherd.views.snapshots import snapshot_at, snapshots_of
 
 
 def snapshot_at_fork(session: Session, stores: Stores) -> PlacedSnapshot | None:

@@ -42,7 +42,9 @@ def use(change: UseWorkspace, rows: Rows) -> Answer:
     elif known.status is WorkspaceStatus.REMOVING:
         message = f"workspace {known.id} is being removed"
         return Refused(why=Why.WORKSPACE_BUSY, message=message)
-    elif known.status is not WorkspaceStatus.MAKING and proposed.status is WorkspaceStatus.MAKING:
+    elif known.status is WorkspaceStatus.REMOVED or (
+        known.status is WorkspaceStatus.READY and proposed.status is WorkspaceStatus.MAKING
+    ):
         # Its directory is gone: it is made again, and what is known of its work stays.
         status = WORKSPACE_LIFECYCLE.check(known.status, WorkspaceStatus.MAKING)
         workspace = replace(known, status=status, removed_at=None)

@@ -38,6 +38,10 @@ class PlacedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     tree: str
     head: str | None = None
     left_out: int = 0
+    left_out_paths: tuple[str, ...] = ()
+    """Some of the paths that it does not hold."""
+    epoch: int = 0
+    """The execution that took it."""
 
 
 def snapshots_in(job_id: JobId, events: Iterable[Event]) -> list[PlacedSnapshot]:
@@ -52,6 +56,8 @@ def snapshots_in(job_id: JobId, events: Iterable[Event]) -> list[PlacedSnapshot]
             tree=payload.tree,
             head=payload.head,
             left_out=payload.left_out_count,
+            left_out_paths=tuple(payload.left_out),
+            epoch=event.epoch,
         )
         for event in events
         if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.SNAPSHOT
