@@ -115,8 +115,10 @@ async def check_removal_is_recorded_before_and_after(state: OpenState) -> None:
     await must_apply(state, submit(1), start(1), use(1))
     await must_apply(state, note(1, is_made=True, tree="t1", size_bytes=9), settle(1))
     early = await must_refuse(state, replace(removed(1), is_gone=True))
+    used_since = replace(removed(1), unused_since=LATER - timedelta(seconds=1))
+    assert (await must_refuse(state, used_since)).why is Why.WORKSPACE_BUSY
 
-    await must_apply(state, removed(1))
+    await must_apply(state, replace(removed(1), unused_since=LATER))
     assert find(state, 1).status is WorkspaceStatus.REMOVING
     await must_apply(state, removed(1))
     noted = await must_refuse(state, note(1, tree="t2"))

@@ -69,9 +69,10 @@ class LandWorkspace(msgspec.Struct, frozen=True, kw_only=True):
 class RemoveWorkspace(msgspec.Struct, frozen=True, kw_only=True):
     """Remove the directory of a workspace: recorded before anything is deleted, and again when it is gone.
 
-    Refused while an open job works in it. Its snapshots stay.
+    Refused while an open job works in it, and when it was used after `unused_since`. Its snapshots stay.
     """
 
     workspace_id: WorkspaceId
     at: datetime
     is_gone: bool = False
+    unused_since: datetime | None = None

@@ -133,6 +133,9 @@ def remove(change: RemoveWorkspace, rows: Rows) -> Answer:
     for other in rows.open_jobs_in_workspace(known.id):
         message = f"job {other.id} ({other.status}) works in workspace {known.id}"
         return Refused(why=Why.WORKSPACE_BUSY, message=message, job=other)
+    if change.unused_since is not None and known.last_used_at > change.unused_since:
+        message = f"job {known.job_id} has worked in workspace {known.id} since"
+        return Refused(why=Why.WORKSPACE_BUSY, message=message)
     status = WORKSPACE_LIFECYCLE.check(known.status, WorkspaceStatus.REMOVING)
     return Applied(rows=(replace(known, status=status),))
 
