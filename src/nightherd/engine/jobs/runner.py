@@ -249,6 +249,7 @@ class JobRunner(msgspec.Struct, kw_only=True):
         request = request_for(
             self.job, self.agent, self.texts, begun, counted, self.recorder, self.context
         )
+        request = replace(request, protected=self.workspace.protected(request.protected))
         notice = self.workspace.moved_notice
         if notice is not None:
             request = replace(request, prompt=f"{request.prompt}\n\n{notice}")

@@ -25,6 +25,7 @@ from nightherd.model.jobs.outcome import Tally
 from nightherd.model.journal.event import Event, ToolResultEvent, ToolUseEvent, describe
 from nightherd.model.journal.system import SnapshotTaken, Warned, WorkspaceUsed
 from nightherd.model.permissions.approval import READ_ONLY
+from nightherd.model.permissions.protected import ProtectedPaths, also_in
 from nightherd.model.sessions.session import Session
 from nightherd.model.text import counted
 from nightherd.model.workspaces.changes import LeaveWorkspace, NoteWorkspace, UseWorkspace
@@ -96,6 +97,12 @@ class JobWorkspace:
             await self._snapshot("start")
         self.moved_notice = self._moved_notice(made.directory)
         self.directory = made.directory
+
+    def protected(self, paths: ProtectedPaths | None) -> ProtectedPaths | None:
+        """Return what the agent may not change, also in the directory it works in."""
+        if paths is None or self.directory is None:
+            return paths
+        return also_in(paths, self._agent.working_directory, self.directory)
 
     async def after(self, event: Event, tally: Tally) -> None:
         """Snapshot the files after the last result of a turn that may have changed them."""

@@ -1,7 +1,7 @@
 """Protected paths: files that no agent may change with file tools, whatever its permission mode.
 
 Changing them changes what agents may do: the state directory, every file the fleet is loaded from, the
-`.env` beside each, programs of hooks and MCP servers, and the files by which Claude is given hooks, servers and
+`.env` beside each, programs of hooks, MCP servers and setup commands, and the files by which Claude is given hooks, servers and
 permissions. An agent with a shell can still change them; that is detected, not prevented (model/permissions/grants.py).
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.agents.mcp import McpServer
@@ -57,16 +58,41 @@ def protected_paths(fleet: Fleet, state_dir: str) -> ProtectedPaths:
     )
 
 
+def also_in(paths: ProtectedPaths, root: str, directory: str) -> ProtectedPaths:
+    """Return what is protected for a job that works in `directory`, which was made from `root`.
+
+    A hook that is named by a relative path runs there, so the program is protected there too.
+    """
+    if root == directory:
+        return paths
+    moved = (
+        posixpath.join(directory, posixpath.relpath(program, root))
+        for program in paths.programs
+        if _is_within(posixpath.normpath(program), root)
+    )
+    return replace(paths, programs=(*paths.programs, *moved))
+
+
 def _programs(agent: Agent) -> Iterator[str]:
-    """The words of its hooks' and servers' commands, as paths from where they are run."""
+    """The words of its hooks', servers' and setup commands, as paths from where they are run."""
     for server in agent.mcp_servers:
         for word in _words_of(server):
             yield posixpath.join(agent.working_directory, word)
     for hook in agent.hooks:
         if isinstance(hook.action, ShellCommand):
-            for simple in read_command(hook.action.command).simples:
-                for shell_word in simple.words:
-                    yield posixpath.join(agent.working_directory, shell_word.text)
+            yield from _words_in(hook.action.command, agent.working_directory)
+    for command in agent.workspace.setup:
+        yield from _words_in(command.run, agent.working_directory)
+    for schedule in agent.schedules.values():
+        for command in schedule.workspace.setup if schedule.workspace is not None else ():
+            directory = schedule.working_directory or agent.working_directory
+            yield from _words_in(command.run, directory)
+
+
+def _words_in(command: str, directory: str) -> Iterator[str]:
+    for simple in read_command(command).simples:
+        for word in simple.words:
+            yield posixpath.join(directory, word.text)
 
 
 def _words_of(server: McpServer) -> tuple[str, ...]:
