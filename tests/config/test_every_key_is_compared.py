@@ -16,14 +16,22 @@ from nightherd.config.schema.fleet import FleetSettings
 
 LIMITS = ("limits.spend", "limits.turns", "limits.tokens", "limits.spawns", "limits.depth",
           "limits.duration", "limits.per_day", "limits.hooks")  # fmt: skip
+DIRECTORIES = tuple(
+    f"{owner}{name}" for owner in ("", "schedules.*.") for name in ("working_directory", "workspace")
+)
 COMPARED_OF_AGENTS = (
-    "name", "working_directory.root", "workspace.root", "runtime", "job_timeout", "max_turns", "max_budget_usd",
+    "name", "repo", "runtime", "job_timeout", "max_turns", "max_budget_usd",
     "permission_mode", "tools", "allowed_tools", "denied_tools", "operation", "approvals", "schedules.*.approvals", "required_caps", "add_dirs", "sandbox",
     "setting_sources", "instances.max_concurrent", "session.max_turns", "session.timeout", "docker.enabled",
     "mcp_servers.*.command", "mcp_servers.*.args", "mcp_servers.*.env", "mcp_servers.*.url",
     "mcp_servers.*.headers", "mcp_servers.*.type", "plugins", "schedules.*.session.max_turns",
     "schedules.*.session.timeout", "schedules.*.job_timeout",
     *LIMITS, *(f"schedules.*.{key}" for key in LIMITS),
+    *(
+        f"{directory}.{key}"
+        for directory in DIRECTORIES
+        for key in ("root", "mode", "setup", "auto_clone", "default_branch")
+    ),
     *(
         f"hooks.{point}[].{key}"
         for point in ("after_run", "on_error", "on_suspend", "on_cancel")
@@ -41,9 +49,10 @@ STOP = (
 )
 WHEN = "when an accepted hook runs, and what it is called"
 TOLD = "what accepted targets are told, and when"
+PLACE = "where a workspace of its own begins, and how long it and its snapshots are kept"
 INACTIVE = "not active yet (config/not_active.py), or without effect until docker.enabled"
 GRANTS_NOTHING_TO_AGENTS = {
-    "description": TEXTS, "repo": TEXTS, "script": TEXTS, "default_prompt": TEXTS, "system_prompt": TEXTS,
+    "description": TEXTS, "script": TEXTS, "default_prompt": TEXTS, "system_prompt": TEXTS,
     "identity": TEXTS, "metadata_file": TEXTS,
     "session": CONTEXT, "schedules.*.session": CONTEXT, "schedules.*.resume_session": CONTEXT,
     "model": MODEL, "fallback_model": MODEL, "effort": MODEL,
@@ -58,7 +67,12 @@ GRANTS_NOTHING_TO_AGENTS = {
     "schedules.*.timezone": TIMES, "schedules.*.jitter": TIMES, "schedules.*.catch_up": TIMES,
     "schedules.*.max_overlap": TIMES, "schedules.*.max_suspended": TIMES, "schedules.*.pause_after": TIMES,
     "schedules.*.outputToFile": TEXTS, "schedules.*.work_source": INACTIVE,
-    "working_directory": INACTIVE, "workspace": INACTIVE, "docker": INACTIVE, "work_source": INACTIVE,
+    "docker": INACTIVE, "work_source": INACTIVE,
+    **{
+        f"{directory}.{key}": PLACE
+        for directory in DIRECTORIES
+        for key in ("scope", "base", "keep", "snapshot", "clone_depth")
+    },
     "chat": INACTIVE, "hooks": WHEN, "notify": TOLD, "schedules.*.notify": TOLD,
 }  # fmt: skip
 COMPARED_OF_FLEETS = (
@@ -71,7 +85,7 @@ KEEPING = "how work is kept, retried and taken over"
 GRANTS_NOTHING_TO_FLEETS = {
     "version": TEXTS, "fleet": TEXTS, "lease": KEEPING, "heartbeat": KEEPING, "cancel_grace": KEEPING,
     "max_restarts": KEEPING, "retry": KEEPING, "durability": KEEPING, "mirror": KEEPING,
-    "limits.on_reached": STOP, "working_directory": INACTIVE, "docker": INACTIVE, "web": INACTIVE, "notify": TOLD,
+    "limits.on_reached": STOP, "docker": INACTIVE, "web": INACTIVE, "notify": TOLD,
     "webhooks.body_limit": "how much one delivery may hold; it needs the same signature",
 }  # fmt: skip
 TABLES = {

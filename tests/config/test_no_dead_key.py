@@ -26,7 +26,12 @@ from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.runtimes import KNOWN_RUNTIMES
 
 EVERY_KEY = Path(__file__).parent / "examples" / "every-key"
-OLDER_NAMES = ("workspace", "docker.base_image", "schedules.*.expression")
+OLDER_NAMES = (
+    "workspace",
+    "docker.base_image",
+    "schedules.*.expression",
+    "schedules.*.workspace",
+)
 """Gone before anything is checked: tests of the layers show what becomes of them."""
 
 
@@ -186,14 +191,14 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
           - path: agent.yaml
           - name: b
           - name: c
-            workspace: {root: ., auto_clone: true}
+            work_source: {type: github, repo: owner/name}
         """)
 
     assert folder.errors() == []
     assert folder.notices() == [
         "nightherd.yaml:1:7 'web.open_browser' is not active yet: the dashboard",
         "nightherd.yaml:2:12 'docker' is not active yet: containers",
-        "nightherd.yaml:7:26 'workspace.auto_clone' is not active yet: cloning of repositories",
+        "nightherd.yaml:7:5 'work_source' is not active yet: work sources",
         "agent.yaml:3:1 'chat' is not active yet: chat",
     ]
 

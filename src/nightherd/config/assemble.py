@@ -17,6 +17,8 @@ from nightherd.config.schema.agent import AgentSettings
 from nightherd.config.schema.fleet import AgentReference, FleetReference
 from nightherd.config.validate import check
 from nightherd.config.wording import described
+from nightherd.config.working_directory import KEY as DIRECTORY
+from nightherd.config.working_directory import merge_agents
 from nightherd.errors import InvalidValueError
 from nightherd.files.yaml_nodes import (
     MappingNode,
@@ -30,7 +32,7 @@ from nightherd.files.yaml_nodes import (
 from nightherd.model.ids import check_name
 from nightherd.model.text import quote
 
-STRUCTURE = ("defaults", "agents", "fleets")
+STRUCTURE = (DIRECTORY, "defaults", "agents", "fleets")
 MOST_FLEETS = 1_000
 MOST_AGENTS = 10_000
 
@@ -98,7 +100,7 @@ class Assembly(msgspec.Struct):
         inner = Setting(
             fleet=level.names,
             environ={**level.dotenv, **self.environ},
-            defaults=merge(level.defaults, defaults),
+            defaults=merge_agents(level.defaults, defaults),
             documents=self.documents,
             findings=self.findings,
             budget=self.budget,
@@ -111,17 +113,22 @@ class Assembly(msgspec.Struct):
 
     def own_defaults(self, document: MappingNode, level: Level) -> MappingNode | None:
         """The file's own defaults; what is wrong with them is found also when no agent takes them up."""
+        path = ".".join(("fleets", *level.names)) + "." if level.names else ""
+        directory = document.entries.get(DIRECTORY)
+        shared = None
+        if directory is not None:
+            shared = MappingNode(document.spot, {DIRECTORY: directory})
+            check(AgentSettings, shared, self.findings, path=path.rstrip("."), partial=True)
         defaults = document.get("defaults")
         if not isinstance(defaults, MappingNode):
             self.refuse(defaults, "a mapping of keys to values", "defaults")
-            return None
+            return shared
         defaults = canonical_agent(defaults, self.findings)
         # A script in a file of its own is read, and checked, where an agent takes it up.
         named = isinstance(defaults.get("script"), ScalarNode)
         checked = without(defaults, "script") if named else defaults
-        path = ".".join(("fleets", *level.names, "defaults")) if level.names else "defaults"
-        check(AgentSettings, checked, self.findings, path=path, partial=True)
-        return defaults
+        check(AgentSettings, checked, self.findings, path=f"{path}defaults", partial=True)
+        return merge_agents(shared, defaults)
 
     def refuse(self, node: Node | None, expected: str, path: str) -> None:
         """Report a section of another kind than expected; an empty one is as good as none."""

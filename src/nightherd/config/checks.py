@@ -7,6 +7,7 @@ to tools by name and to servers as a whole.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -79,6 +80,32 @@ def mistake_in(capability: str) -> str | None:
     return None
 
 
+def check_script(agent: Agent, draft: Draft, findings: Findings) -> None:
+    """A script, or a model, is there if the runtime needs it; a script that is not played is reported."""
+    can = agent.runtime
+    runtime, script = draft.node.entries.get("runtime"), draft.node.entries.get("script")
+    if can.needs_script and agent.script is None and runtime is not None:
+        message = f"a {can.name} agent needs a 'script'"
+        findings.add(problem_at(runtime.value, message, path=f"{draft.path}.runtime"))
+    elif can.needs_model and agent.script is None and agent.model is None and runtime is not None:
+        message = f"a {can.name} agent needs a 'model': write provider:name"
+        findings.add(problem_at(runtime.value, message, path=f"{draft.path}.runtime"))
+    elif not can.takes_script and agent.script is not None and script is not None:
+        message = f"'script' is not used: the runtime is {can.name}"
+        path = f"{draft.path}.script"
+        findings.add(problem_at(script.key, message, path=path, severity=Severity.NOTICE))
+
+
+def check_idempotent(agent: Agent, draft: Draft, findings: Findings) -> None:
+    """Calls that were cut off are made again by runtimes that can do so."""
+    entry = draft.node.entries.get("idempotent_tools")
+    if entry is not None and agent.idempotent_tools and not agent.runtime.repeats_calls:
+        runtime = agent.runtime.name
+        message = f"'idempotent_tools' is not used: runtime {runtime} repeats no calls"
+        path = f"{draft.path}.idempotent_tools"
+        findings.add(problem_at(entry.key, message, path=path, severity=Severity.NOTICE))
+
+
 LIMIT_HOOKS = ("limits.hooks[].directive",)
 AGENT_HOOKS = (
     *LIMIT_HOOKS,
@@ -148,18 +175,20 @@ SETTINGS_FILES = {
 
 
 def settings_files(agent: Agent) -> tuple[str, ...]:
-    """The settings files in its working directory that the agent obeys, there or not."""
+    """The settings files in its working directories that the agent obeys, there or not."""
     if not agent.runtime.supports_setting_sources:
         return ()
-    named = (name for source in agent.setting_sources for name in SETTINGS_FILES.get(source, ()))
-    return tuple(f"{agent.working_directory}/{name}" for name in named)
+    names = [name for source in agent.setting_sources for name in SETTINGS_FILES.get(source, ())]
+    of_schedules = (one.working_directory for one in agent.schedules.values())
+    directories = dict.fromkeys((agent.working_directory, *filter(None, of_schedules)))
+    return tuple(f"{directory}/{name}" for directory in directories for name in names)
 
 
 def settings_fingerprints(agent: Agent) -> dict[str, str]:
-    """What those say that are there, by their names in the working directory."""
+    """What those say that are there, by their paths from the working directory."""
     found = {}
     for path in settings_files(agent):
-        name = path.removeprefix(f"{agent.working_directory}/")
+        name = os.path.relpath(path, agent.working_directory)
         try:
             found[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:32]
         except FileNotFoundError:

@@ -24,8 +24,13 @@ VARIABLE = {
     "type": "string",
     "pattern": r"\$\{[A-Za-z_]",
 }
-OLDER_NAMES = {"workspace": "AgentSettings", "base_image": "FleetDocker", "expression": "Schedule"}
-"""The model each older name belongs to; models built on it take the name too."""
+OF_AGENTS, OF_SCHEDULES = ("AgentSettings", "Agent", "AgentFile"), ("Schedule", "NamedSchedule")
+OLDER_NAMES = {
+    "workspace": (*OF_AGENTS, *OF_SCHEDULES),
+    "base_image": ("FleetDocker",),
+    "expression": OF_SCHEDULES,
+}
+"""The models that each older name belongs to."""
 
 Schema = dict[str, Any]
 
@@ -137,12 +142,7 @@ def add_older_names(definitions: dict[str, Schema]) -> None:
 
 def knows(model: str, old: str) -> bool:
     """Whether the model's files may use the older name."""
-    families = {
-        "AgentSettings": {"AgentSettings", "Agent", "AgentFile"},
-        "FleetDocker": {"FleetDocker"},
-        "Schedule": {"Schedule", "NamedSchedule"},
-    }
-    return model in families[OLDER_NAMES[old]]
+    return model in OLDER_NAMES[old]
 
 
 def add_overrides(reference: Schema) -> None:

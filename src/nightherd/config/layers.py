@@ -8,10 +8,11 @@ from collections.abc import Mapping
 import msgspec
 
 from nightherd.config.documents import MOST_MERGED_VALUES, Budget, Documents, Interpolation
-from nightherd.config.merge import absolute_path, merge, with_absolute_paths
+from nightherd.config.merge import absolute_path, with_absolute_paths
 from nightherd.config.report import Findings
+from nightherd.config.repository import check_directories, hide_credentials
 from nightherd.config.schema.isolation import FLEET_ONLY
-from nightherd.config.wording import SHOWN_PATH_LIMIT
+from nightherd.config.working_directory import inherited_by_schedules, merge_agents
 from nightherd.files.yaml_nodes import (
     Entry,
     MappingNode,
@@ -29,6 +30,7 @@ ALIASES = (
     ((), "workspace", "working_directory"),
     (("docker",), "base_image", "image"),
     (("schedules", "*"), "expression", "cron"),
+    (("schedules", "*"), "workspace", "working_directory"),
 )
 """Where an older name may stand in an agent, the older name, and the name it stands for."""
 
@@ -116,6 +118,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """Directory of the file that declares it."""
     declared: Spot
     """Where it is declared: where a clash of names is shown."""
+    environ: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The variables of its file."""
 
     @property
     def path(self) -> str:
@@ -146,18 +150,25 @@ class Setting(msgspec.Struct, frozen=True):
 
         None when the fleet has grown too large to check, which is then found.
         """
-        node = merge(self.defaults, canonical_agent(agent, self.findings))
+        node = merge_agents(self.defaults, canonical_agent(agent, self.findings))
         if overrides is not None:
-            node = merge(node, canonical_agent(overrides, self.findings))
+            node = merge_agents(node, canonical_agent(overrides, self.findings))
         assert node is not None  # noqa: S101 (the agent itself is a layer)
+        node = hide_credentials(inherited_by_schedules(node))
         node = with_absolute_paths(self.with_script(node), self.environ)
         if not self.budget.spend(node):
             message = f"more than {MOST_MERGED_VALUES:,} values in the fleet, defaults counted for each agent"
             self.findings.add(problem_at(node, message, path="agents"))
             return None
         home = os.path.dirname(agent.spot.source.path)  # noqa: PTH120 (text in, text out)
-        draft = Draft(fleet=self.fleet, node=node, home=home, declared=declared or agent.spot)
-        self.check_directory(draft)
+        draft = Draft(
+            fleet=self.fleet,
+            node=node,
+            home=home,
+            declared=declared or agent.spot,
+            environ=self.environ,
+        )
+        check_directories(node, self.environ, self.findings, path=draft.path)
         return draft
 
     def with_script(self, agent: MappingNode) -> MappingNode:
@@ -172,21 +183,6 @@ class Setting(msgspec.Struct, frozen=True):
             return agent
         filled = Interpolation(self.environ, self.findings).fill(steps, ("script",), template=True)
         return with_entry(agent, "script", filled)
-
-    def check_directory(self, draft: Draft) -> None:
-        """A working directory that is named must be there."""
-        entry = draft.node.entries.get("working_directory")
-        if entry is None:
-            return
-        named: Node | None = entry.value
-        if isinstance(named, MappingNode):
-            named = named.get("root")
-        if not isinstance(named, ScalarNode) or named.plain or "\0" in named.text:
-            return
-        if not os.path.isdir(named.text):  # noqa: PTH112 (any text is a question, never an exception)
-            message = f"the directory {quote(named.shown, limit=SHOWN_PATH_LIMIT)} does not exist"
-            path = f"{draft.path}.{entry.key.text}"
-            self.findings.add(problem_at(named, message, path=path))
 
 
 def refuse_fleet_keys(agent: MappingNode, findings: Findings) -> None:

@@ -14,6 +14,8 @@ from nightherd.config.checks import (
     AGENT_HOOKS,
     LIMIT_HOOKS,
     check_capabilities,
+    check_idempotent,
+    check_script,
     check_submitted,
     secret_variables,
     settings_files,
@@ -26,6 +28,7 @@ from nightherd.config.layers import Draft
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, inactive_keys, outer_keys
 from nightherd.config.persistence import check_project_file
 from nightherd.config.report import Findings
+from nightherd.config.repository import check_repository, check_worktrees
 from nightherd.config.resolve import FILE_VERSION, is_readable_version, resolve_agent, resolve_fleet
 from nightherd.config.resolve_notify import check_targets
 from nightherd.config.schema.agent import DEFAULT_RUNTIME
@@ -293,7 +296,14 @@ def check_agents(
         findings.extend(found)
         if checked is None or runtime is None:
             continue
-        agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home, runtimes=runtimes)
+        repository = check_repository(draft.node, draft.environ, findings, path=draft.path)
+        agent = resolve_agent(
+            checked,
+            fleet=draft.fleet,
+            home=draft.home,
+            runtimes=runtimes,
+            repository=repository,
+        )
         agent = replace(
             agent,
             model_place=(
@@ -311,6 +321,7 @@ def check_agents(
         check_idempotent(agent, draft, findings)
         check_capabilities(agent, draft, findings)
         check_schedules(agent, draft, findings)
+        check_worktrees(agent, draft.node, findings, path=draft.path)
         first = declared.setdefault(agent.name, draft)
         if first is not draft:
             message = f"a second agent called {quote(agent.name)}"
@@ -351,32 +362,6 @@ def check_schedules(agent: Agent, draft: Draft, findings: Findings) -> None:
             place = entry.key if entry is not None else draft.declared
             path = f"{draft.path}.schedules.{schedule.name}"
             findings.add(problem_at(place, error.message, path=path))
-
-
-def check_script(agent: Agent, draft: Draft, findings: Findings) -> None:
-    """A script, or a model, is there if the runtime needs it; a script that is not played is reported."""
-    can = agent.runtime
-    runtime, script = draft.node.entries.get("runtime"), draft.node.entries.get("script")
-    if can.needs_script and agent.script is None and runtime is not None:
-        message = f"a {can.name} agent needs a 'script'"
-        findings.add(problem_at(runtime.value, message, path=f"{draft.path}.runtime"))
-    elif can.needs_model and agent.script is None and agent.model is None and runtime is not None:
-        message = f"a {can.name} agent needs a 'model': write provider:name"
-        findings.add(problem_at(runtime.value, message, path=f"{draft.path}.runtime"))
-    elif not can.takes_script and agent.script is not None and script is not None:
-        message = f"'script' is not used: the runtime is {can.name}"
-        path = f"{draft.path}.script"
-        findings.add(problem_at(script.key, message, path=path, severity=Severity.NOTICE))
-
-
-def check_idempotent(agent: Agent, draft: Draft, findings: Findings) -> None:
-    """Calls that were cut off are made again by runtimes that can do so."""
-    entry = draft.node.entries.get("idempotent_tools")
-    if entry is not None and agent.idempotent_tools and not agent.runtime.repeats_calls:
-        runtime = agent.runtime.name
-        message = f"'idempotent_tools' is not used: runtime {runtime} repeats no calls"
-        path = f"{draft.path}.idempotent_tools"
-        findings.add(problem_at(entry.key, message, path=path, severity=Severity.NOTICE))
 
 
 def payload_of(schedule: Schedule) -> dict[str, str]:

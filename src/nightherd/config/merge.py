@@ -92,12 +92,21 @@ def real_path(path: str) -> str:
 
 
 def with_absolute_paths(agent: MappingNode, environ: Mapping[str, str]) -> MappingNode:
-    """`agent` with the directories it names made absolute."""
+    """`agent`, or a schedule, with the directories it names made absolute."""
     changed = {
         key: Entry(entry.key, absolute_below(entry.value, environ))
         for key, entry in agent.entries.items()
         if key in PATH_KEYS
     }
+    schedules = agent.entries.get("schedules")
+    if schedules is not None and isinstance(schedules.value, MappingNode):
+        absolute = {
+            name: Entry(entry.key, with_absolute_paths(entry.value, environ))
+            if isinstance(entry.value, MappingNode)
+            else entry
+            for name, entry in schedules.value.entries.items()
+        }
+        changed["schedules"] = Entry(schedules.key, MappingNode(schedules.value.spot, absolute))
     return MappingNode(agent.spot, {**agent.entries, **changed}) if changed else agent
 
 

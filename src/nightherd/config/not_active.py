@@ -96,12 +96,8 @@ AGENT_KEYS = (
     Waiting("docker", CONTAINERS, protection=CONTAINER),
     Waiting("work_source", "work sources"),
     Waiting("chat", "chat"),
-    Waiting("working_directory.auto_clone", "cloning of repositories"),
-    Waiting("working_directory.clone_depth", "cloning of repositories"),
-    Waiting("working_directory.default_branch", "cloning of repositories"),
 )
 FLEET_KEYS = (
-    Waiting("working_directory", "cloning of repositories"),
     Waiting("docker", CONTAINERS, protection=CONTAINER),
     Waiting("web.session_expiry_hours", "the dashboard"),
     Waiting("web.open_browser", "the dashboard"),
@@ -110,7 +106,7 @@ FLEET_KEYS = (
 )
 
 
-INNER_KEYS = frozenset({"version", "fleet", "working_directory", "docker"})
+INNER_KEYS = frozenset({"version", "fleet", "docker"})
 """Settings of the fleet itself that are looked at in the file of an inner fleet too."""
 OUTER_ONLY = "is used in the outermost fleet file alone"
 LIMITS_HINT = "write it into the outer fleet file, or into the agents"

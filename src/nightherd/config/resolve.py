@@ -32,6 +32,7 @@ from nightherd.config.resolve_fleet import (
     within_schedule,
 )
 from nightherd.config.resolve_notify import resolve_targets, with_addresses
+from nightherd.config.resolve_workspace import resolve_workspace
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.agent import McpServer as McpServerSchema
 from nightherd.config.schema.fleet import FleetSettings
@@ -75,6 +76,7 @@ from nightherd.model.jobs.retry import RetryPolicy
 from nightherd.model.limits.limits import Limits
 from nightherd.model.units import shortest
 from nightherd.model.usage import Usage
+from nightherd.model.workspaces.repository import Repository, without_credentials
 
 AUTONOMOUS = "autonomous"
 INTERACTIVE = "interactive"
@@ -144,22 +146,29 @@ def of_fleet(agent: Agent, shared: tuple[Hook, ...], limits: Limits) -> Agent:
 
 
 def resolve_agent(
-    agent: AgentSchema, *, fleet: tuple[str, ...], home: str, runtimes: KnownRuntimes
+    agent: AgentSchema,
+    *,
+    fleet: tuple[str, ...],
+    home: str,
+    runtimes: KnownRuntimes,
+    repository: Repository | None = None,
 ) -> Agent:
-    """One agent; without a working directory of its own it works at `home`."""
+    """One agent; without a working directory of its own it works at `home`. `repository` is what `repo` names."""
     directory = agent.working_directory
+    root = None if directory is None else directory.root
     session = resolve_session(agent.session)
     name = ".".join((*fleet, agent.name))
     return Agent(
         name=name,
         runtime=runtimes.get(agent.runtime),
-        working_directory=home if directory is None else directory.root,
+        working_directory=root or home,
+        workspace=resolve_workspace(directory, repository),
         description=agent.description,
-        repo=agent.repo,
+        repo=None if agent.repo is None else without_credentials(agent.repo),
         default_prompt=agent.default_prompt,
         script=resolve_script(agent.script),
         session=session,
-        schedules=resolve_schedules(agent.schedules, agent=name),
+        schedules=resolve_schedules(agent.schedules, agent=name, repository=repository),
         job_timeout=shortest(agent.job_timeout, session.job_timeout),
         max_concurrent=1 if agent.instances is None else agent.instances.max_concurrent,
         model=agent.model or session.model,
@@ -195,7 +204,8 @@ def setting_sources(agent: AgentSchema) -> tuple[str, ...]:
     """An agent that was given a place to work obeys what stands there; another obeys no settings at all."""
     if agent.setting_sources is not None:
         return agent.setting_sources
-    return () if agent.working_directory is None else ("project",)
+    directory = agent.working_directory
+    return () if directory is None or directory.root is None else ("project",)
 
 
 def resolve_servers(servers: Mapping[str, McpServerSchema]) -> tuple[McpServer, ...]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from nightherd.config.merge import like
 from nightherd.config.resolve_agent import json_inputs, resolve_session
 from nightherd.config.resolve_notify import resolve_targets
+from nightherd.config.resolve_workspace import resolve_workspace
 from nightherd.config.schema.fleet import Web as WebSchema
 from nightherd.config.schema.fleet import WebhookEndpoint
 from nightherd.config.schema.fleet import Webhooks as WebhooksSchema
@@ -33,6 +34,7 @@ from nightherd.model.limits.limits import (
 from nightherd.model.limits.spending import ModelPrice
 from nightherd.model.schedules.rule import UTC_NAME, CatchUp, Cron, Interval, Rule, Schedule
 from nightherd.model.webhooks import Endpoint, SignatureKind, Web, Webhooks
+from nightherd.model.workspaces.repository import Repository
 
 
 def resolve_web(web: WebSchema | None) -> Web:
@@ -72,16 +74,24 @@ def _endpoint(name: str, endpoint: WebhookEndpoint, shared_secret: str | None) -
 
 
 def resolve_schedules(
-    schedules: Mapping[str, ScheduleSchema] | None, *, agent: str = ""
+    schedules: Mapping[str, ScheduleSchema] | None,
+    *,
+    agent: str = "",
+    repository: Repository | None = None,
 ) -> dict[str, Schedule]:
-    """The schedules of an agent, by name in their order."""
-    resolved = [resolve_schedule(key, one, agent) for key, one in (schedules or {}).items()]
+    """The schedules of an agent, by name in their order; `repository` is what its `repo` names."""
+    resolved = [
+        resolve_schedule(key, one, agent, repository) for key, one in (schedules or {}).items()
+    ]
     return {schedule.name: schedule for schedule in resolved}
 
 
-def resolve_schedule(key: str, schedule: ScheduleSchema, agent: str = "") -> Schedule:
+def resolve_schedule(
+    key: str, schedule: ScheduleSchema, agent: str = "", repository: Repository | None = None
+) -> Schedule:
     """One schedule; what it does not say has its default here."""
     timezone = schedule.timezone or UTC_NAME
+    directory = schedule.working_directory
     return Schedule(
         name=schedule.name or key,
         rule=resolve_rule(schedule, timezone),
@@ -95,6 +105,8 @@ def resolve_schedule(key: str, schedule: ScheduleSchema, agent: str = "") -> Sch
         catch_up=CatchUp(schedule.catch_up or "none"),
         pause_after=5 if schedule.pause_after is None else schedule.pause_after,
         job_timeout=schedule.job_timeout,
+        workspace=None if directory is None else resolve_workspace(directory, repository),
+        working_directory=None if directory is None else directory.root,
         session=None if schedule.session is None else resolve_session(schedule.session),
         resume_session=schedule.resume_session,
         limits=resolve_limits(schedule.limits),

@@ -15,9 +15,11 @@ from nightherd.config.merge import plain_value
 from nightherd.config.report import printable, shown_file
 from nightherd.config.schema.types import typed
 from nightherd.config.wording import did_you_mean
+from nightherd.config.working_directory import KEY as DIRECTORY
 from nightherd.errors import AgentNotFoundError
 from nightherd.files.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, Spot
 from nightherd.model.units import format_duration
+from nightherd.model.workspaces.policy import WorkspacePolicy
 
 DEFAULT = "default"
 Shown = dict[str, Any]
@@ -42,10 +44,29 @@ def show(loaded: LoadedFleet, agent: str | None = None, *, origin: bool = True, 
 
 def agent_data(loaded: LoadedFleet, name: str, view: View) -> Shown:
     """One agent's settings, its working directory also when nothing names one."""
+    agent = loaded.fleet.agents[name]
     data = view.section(loaded.agents[name])
-    directory = loaded.fleet.agents[name].working_directory
-    data.setdefault("working_directory", view.leaf(directory, DEFAULT))
+    data.setdefault(DIRECTORY, view.leaf(agent.working_directory, DEFAULT))
+    complete_directory(data, agent.workspace, agent.working_directory, view)
+    for key, schedule in agent.schedules.items():
+        policy = schedule.workspace or agent.workspace
+        root = schedule.working_directory or agent.working_directory
+        complete_directory(data.get("schedules", {}).get(key, {}), policy, root, view)
     return data
+
+
+def complete_directory(data: Shown, policy: WorkspacePolicy, root: str, view: View) -> None:
+    """Add the defaults of a `working_directory` that depend on its other keys and on `repo`."""
+    shown = data.get(DIRECTORY)
+    if not isinstance(shown, dict) or "mode" not in shown:
+        return
+    defaults: dict[str, Any] = {"root": root}
+    if not policy.is_shared:
+        defaults |= {"scope": policy.scope.value, "keep": policy.keep.value}
+    if policy.base is not None:
+        defaults["base"] = policy.base
+    for key, value in defaults.items():
+        shown.setdefault(key, view.leaf(value, DEFAULT))
 
 
 class View:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -301,12 +301,22 @@ def secrets_of_agents(
     named: Collection[str] = (),
     exists: Exists = _never,
 ) -> Secrets:
-    """The secrets of an environment, and those given to MCP servers and hooks of `agents`."""
+    """The secrets of an environment, and those given to MCP servers, hooks and repositories of `agents`."""
     found: dict[str, str] = {}
     for agent in agents:
         for values in _given_values(agent):
             found |= secret_values(values, exists=exists)
+        found |= dict.fromkeys(_passwords(agent), "repo")
     return knowing({**found, **secret_values(environment, named=named, exists=exists)})
+
+
+def _passwords(agent: Agent) -> Iterator[str]:
+    """The passwords of the repositories that it works on, as they are and as an address spells them."""
+    policies = (agent.workspace, *(one.workspace for one in agent.schedules.values()))
+    for policy in policies:
+        password = policy.clone.password if policy is not None and policy.clone else None
+        if password is not None and len(password) >= SHORTEST_NAMED:
+            yield from (password, quote(password, safe=""))
 
 
 def _given_values(agent: Agent) -> Iterator[Mapping[str, str]]:

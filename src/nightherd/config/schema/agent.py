@@ -31,6 +31,7 @@ from nightherd.config.schema.types import (
     refuse,
     shaped,
 )
+from nightherd.config.schema.workspace import Directory
 
 
 class McpServer(Model):
@@ -103,27 +104,6 @@ Capability = Annotated[
 ]
 
 
-class WorkingDirectory(Model):
-    """Where the agent works, and how to get it there."""
-
-    root: Filling = Field(description="The directory.")
-    auto_clone: Flag = Field(
-        True, description="Whether the repository is cloned when it is missing."
-    )
-    clone_depth: Count = Field(1, description="Commits to clone.")
-    default_branch: Filling = Field("main", description="Branch to clone.")
-
-
-def from_root(value: object) -> object:
-    """A bare text is the directory itself."""
-    return {"root": value} if isinstance(value, str) else value
-
-
-Directory = Annotated[
-    WorkingDirectory, BeforeValidator(from_root, json_schema_input_type=Text | WorkingDirectory)
-]
-
-
 class Identity(Model):
     """Who the agent is to people."""
 
@@ -170,7 +150,10 @@ class AgentSettings(Model):
     working_directory: Directory | None = Field(
         None, description="Where it works; else the directory of the file that declares it."
     )
-    repo: Text | None = Field(None, description="Repository it works on; ${repo} in prompts.")
+    repo: Text | None = Field(
+        None,
+        description="Repository it works on: owner/name on GitHub, an address, or a path; ${repo} in prompts.",
+    )
     runtime: Filling = Field(
         DEFAULT_RUNTIME,
         description="What executes it: one of these, or a runtime that an installed package adds.",

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nightherd.config.schema.agent import Agent, AgentSettings, Directory
+from nightherd.config.schema.agent import Agent, AgentSettings
 from nightherd.config.schema.isolation import FleetDocker
 from nightherd.config.schema.limits import Limits, Prices, Retry
 from nightherd.config.schema.notify import FleetTarget
@@ -25,6 +25,7 @@ from nightherd.config.schema.types import (
     reading,
     refuse,
 )
+from nightherd.config.schema.workspace import Directory
 from nightherd.model.webhooks import BODY_LIMIT, check_public_url
 
 
@@ -171,7 +172,6 @@ class FleetSettings(Model):
     mirror: Flag = Field(
         True, description="Whether state.yaml and the other readable files are kept."
     )
-    working_directory: Directory | None = Field(None, description="Status of the fleet's work.")
     docker: FleetDocker | None = Field(None, description="Containers of the whole fleet.")
     webhooks: Webhooks | None = Field(None, description="Requests from outside that make jobs.")
     web: Web | None = Field(None, description="The API on a port, and the dashboard.")
@@ -181,6 +181,9 @@ class FleetSettings(Model):
 class FleetFile(FleetSettings):
     """A whole fleet file, as editors check it."""
 
+    working_directory: Directory | None = Field(
+        None, description="Where agents work that set none; the same as under `defaults`."
+    )
     defaults: AgentSettings | None = Field(
         None, description="Settings for every agent that does not override them."
     )

@@ -25,6 +25,7 @@ from nightherd.config.schema.types import (
     Whole,
     refuse,
 )
+from nightherd.config.schema.workspace import Directory
 from nightherd.model.schedules.due import SHORTEST
 from nightherd.model.sessions.session import SessionMode
 
@@ -77,6 +78,9 @@ class Schedule(Model):
         None, description="Failures in a row after which it pauses itself; 0 means never."
     )
     job_timeout: Span | None = Field(None, description="How long each of its jobs may run.")
+    working_directory: Directory | None = Field(
+        None, description="Where its jobs work; what is not set is as the agent sets it."
+    )
     session: Session | None = Field(None, description="Session settings for its jobs alone.")
     limits: Limits | None = Field(None, description="Limits for its jobs alone.")
     approvals: tuple[Approval, ...] | None = Field(

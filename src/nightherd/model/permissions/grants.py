@@ -27,6 +27,7 @@ from nightherd.model.permissions.tool_rule import BASH
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.units import ONE_MS
 from nightherd.model.webhooks import Web
+from nightherd.model.workspaces.policy import CloneTerms, WorkspaceMode, WorkspacePolicy
 
 PROJECT_SOURCES = frozenset({"project", "local"})
 """Settings sources of Claude that lie in the working directory."""
@@ -63,6 +64,14 @@ class AgentGrants(msgspec.Struct, frozen=True, kw_only=True):
     maxima: dict[str, int] = {}
     schedules: dict[str, dict[str, int]] = {}
     """Limits of the jobs of each schedule, and of all of them in a day."""
+    workspace: str = WorkspaceMode.SHARED.value
+    """Whether its jobs work in the directory itself, or in one of their own."""
+    schedule_workspaces: dict[str, str] = {}
+    """The same of schedules that differ."""
+    setup: list[str] = []
+    """Commands that prepare workspaces."""
+    clones: list[str] | None = None
+    """What its directories are cloned from; None on a record from before there were clones."""
 
 
 class FleetGrants(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +119,7 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
     return AgentGrants(
         runtime=agent.runtime.name,
         permission_mode=agent.permission_mode,
-        directories=[relative(one, home) for one in (agent.working_directory, *agent.add_dirs)],
+        directories=[relative(one, home) for one in _directories(agent)],
         tools=_listed(agent.tools),
         required_caps=_listed(agent.required_caps),
         allowed_tools=sorted(agent.allowed_tools),
@@ -128,7 +137,37 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
         ),
         maxima=agent_maxima(agent),
         schedules={name: schedule_maxima(agent, name) for name in agent.schedules},
+        workspace=agent.workspace.mode.value,
+        schedule_workspaces={
+            name: one.workspace.mode.value
+            for name, one in agent.schedules.items()
+            if one.workspace is not None and one.workspace.mode is not agent.workspace.mode
+        },
+        setup=sorted({fingerprint(one) for policy in _policies(agent) for one in policy.setup}),
+        clones=sorted(
+            {clone_fingerprint(one.clone) for one in _policies(agent) if one.clone is not None}
+        ),
     )
+
+
+def _directories(agent: Agent) -> Iterable[str]:
+    """The working directory first."""
+    yield from (agent.working_directory, *agent.add_dirs)
+    for schedule in agent.schedules.values():
+        if schedule.working_directory not in (None, agent.working_directory):
+            yield schedule.working_directory
+
+
+def _policies(agent: Agent) -> Iterable[WorkspacePolicy]:
+    yield agent.workspace
+    for schedule in agent.schedules.values():
+        if schedule.workspace is not None:
+            yield schedule.workspace
+
+
+def clone_fingerprint(terms: CloneTerms) -> str:
+    """Which repository and branch it is; a new token opens the same one."""
+    return fingerprint([terms.url, terms.branch])
 
 
 def all_approvals(agent: Agent) -> list[ApprovalRule]:

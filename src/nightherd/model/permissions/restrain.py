@@ -47,6 +47,7 @@ from nightherd.model.permissions.widening import (
     is_wider_mode,
     is_wider_sandbox,
 )
+from nightherd.model.permissions.workspaces import cut_policy, cut_schedule
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.sessions.session import SessionTerms
 from nightherd.model.units import ONE_MS, MicroUsd
@@ -196,12 +197,17 @@ def _agent(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> Ag
         mcp_servers=_servers(agent, known, old),
         hooks=_accepted_hooks(agent.hooks, known.hooks),
         sandbox=known.sandbox if is_wider_sandbox(agent.sandbox, known.sandbox) else agent.sandbox,
+        workspace=cut_policy(
+            agent.workspace, known.workspace, known, None if old is None else old.workspace
+        ),
         **_clamped_agent(agent, maxima),
     )
-    return replace(cut, schedules=_schedules(cut, known, old))
+    return replace(cut, schedules=_schedules(cut, known, old, home))
 
 
-def _schedules(agent: Agent, known: AgentGrants, old: Agent | None) -> dict[str, Schedule]:
+def _schedules(
+    agent: Agent, known: AgentGrants, old: Agent | None, home: str
+) -> dict[str, Schedule]:
     """The schedules within their limits; one that cannot be cut back stays as it was, or away."""
     kept: dict[str, Schedule] = {}
     for name, schedule in agent.schedules.items():
@@ -210,12 +216,21 @@ def _schedules(agent: Agent, known: AgentGrants, old: Agent | None) -> dict[str,
         for one in (schedule, before):
             if one is None:
                 continue
-            cut = _schedule(one, maxima, known.hooks)
+            placed = cut_schedule(one, agent.workspace, known, before)
+            cut = _schedule(_in_accepted_directory(placed, known, home), maxima, known.hooks)
             own = schedule_maxima(replace(agent, schedules={name: cut}), name)
             if all(limit in own and own[limit] <= most for limit, most in maxima.items()):
                 kept[name] = cut
                 break
     return kept
+
+
+def _in_accepted_directory(schedule: Schedule, known: AgentGrants, home: str) -> Schedule:
+    """The schedule in its own directory if that was accepted, else in its agent's."""
+    own = schedule.working_directory
+    if own is None or is_accepted_directory(relative(own, home), known, home):
+        return schedule
+    return replace(schedule, working_directory=None)
 
 
 def _plugins(agent: Agent, known: AgentGrants, home: str) -> Iterator[Plugin]:

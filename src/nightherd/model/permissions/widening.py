@@ -19,6 +19,7 @@ from nightherd.model.permissions.grants import (
 )
 from nightherd.model.permissions.permission import PermissionMode
 from nightherd.model.permissions.tool_rule import parse_rule
+from nightherd.model.permissions.workspaces import narrowed_workspaces, workspace_widenings
 
 AUTO = "auto"
 MODE_RANK = {
@@ -103,6 +104,7 @@ def _of_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Iterator[st
         yield f"hooks: {added} new or changed"
     if is_wider_sandbox(wanted.sandbox, known.sandbox):
         yield "sandbox removed" if wanted.sandbox is None else "sandbox changed"
+    yield from workspace_widenings(known, wanted)
     yield from _higher(wanted.maxima, known.maxima)
     for name, maxima in wanted.schedules.items():
         before = known.schedules.get(name, of_each_job(known.maxima))
@@ -198,6 +200,7 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
             name: _lower(known.schedules.get(name, of_each_job(known.maxima)), one)
             for name, one in wanted.schedules.items()
         },
+        **narrowed_workspaces(known, wanted),
     )
 
 

@@ -56,6 +56,8 @@ def for_schedule(agent: Agent, name: str | None) -> Agent:
     return replace(
         agent,
         session=terms,
+        workspace=schedule.workspace or agent.workspace,
+        working_directory=schedule.working_directory or agent.working_directory,
         job_timeout=shortest(agent.job_timeout, schedule.job_timeout, terms.job_timeout),
         model=(own.model if own is not None else None) or agent.model,
         max_turns=(own.max_turns if own is not None else None) or turns,

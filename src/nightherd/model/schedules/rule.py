@@ -18,6 +18,7 @@ from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.sessions.session import SessionTerms
 from nightherd.model.units import format_duration
+from nightherd.model.workspaces.policy import WorkspacePolicy
 
 UTC_NAME = "UTC"
 
@@ -79,6 +80,10 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     pause_after: int = 5
     """Failures in a row after which it pauses itself; 0 for never."""
     job_timeout: timedelta | None = None
+    workspace: WorkspacePolicy | None = None
+    """Where its jobs work, complete; None: as the agent says."""
+    working_directory: str | None = None
+    """The directory that is made from; None for the agent's."""
     session: SessionTerms | None = None
     """How its jobs share context, when not as the agent says; such a session is the schedule's own."""
     resume_session: bool | None = None

@@ -70,6 +70,9 @@ class CloneTerms(msgspec.Struct, frozen=True, kw_only=True):
     password: str | None = None
     """A secret: never in argv, on disk, in a log or an error."""
 
+    def __repr__(self) -> str:
+        return f"CloneTerms(url={self.url!r}, branch={self.branch!r}, depth={self.depth})"
+
 
 class WorkspacePolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Where jobs work, from what that is made, and how long it is kept."""
