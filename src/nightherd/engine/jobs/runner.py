@@ -194,6 +194,7 @@ class JobRunner(msgspec.Struct, kw_only=True):
         if failure is not None:
             raise failure
         await self.watch.settled(settled)
+        await self.workspace.settled()
         return settled
 
     def _begin(self) -> Begun:

@@ -39,7 +39,8 @@ class CleanupContext(msgspec.Struct, frozen=True, kw_only=True):
     reader: StateReader
     clock: Clock
     files: WorkspaceFiles
-    snapshots: SnapshotReader
+    snapshots: SnapshotReader | None = None
+    """Says how many files would be lost; None where nobody is told."""
     policy_of: PolicyOf = policy_of_mode
 
 
@@ -212,7 +213,7 @@ def _check_clean(fresh: Workspace, context: CleanupContext) -> None:
 
 
 def _changed_text(fresh: Workspace, since: str | None, context: CleanupContext) -> str:
-    if since is None or fresh.store is None or fresh.tree is None:
+    if context.snapshots is None or since is None or fresh.store is None or fresh.tree is None:
         return "changes that are not merged"
     try:
         paths = context.snapshots.changed_paths(fresh.store, since, fresh.tree)

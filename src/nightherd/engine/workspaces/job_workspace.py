@@ -13,11 +13,13 @@ from anyio import CancelScope, to_thread
 from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.jobs.operator_log import log_trouble
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.workspaces.choose import Choice, choose, choose_new
+from nightherd.engine.workspaces.cleanup import CleanupContext, remove
 from nightherd.engine.workspaces.setup import run_setup
-from nightherd.errors import WorkspaceError
+from nightherd.errors import NightherdError, WorkspaceError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Applied, Change, Refused, Why
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
@@ -33,9 +35,14 @@ from nightherd.model.workspaces.snapshot import LISTED_LEFT_OUT, Snapshot
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
 from nightherd.ports import Made
 from nightherd.views.conversation import segments_of
+from nightherd.views.workspaces import what_keeps_it
 
 SHARED_DIRECTORY = "shared_directory"
 SNAPSHOT_FAILED = "snapshot_failed"
+
+
+def ignored(text: str) -> None:
+    """Show it to nobody: it is in the log."""
 
 
 class JobWorkspace:
@@ -137,6 +144,20 @@ class JobWorkspace:
                 size_bytes=size,
             ),
         )
+
+    async def settled(self) -> None:
+        """Remove the workspace if nothing keeps it. What fails here is done by the next cleanup."""
+        context = self._context
+        known = context.reader.find_workspace(self._workspace.id) if self._workspace else None
+        if known is None or what_keeps_it(context.reader, known, context.clock.now()) is not None:
+            return
+        room = CleanupContext(
+            state=context.state, reader=context.reader, clock=context.clock, files=self._files
+        )
+        try:
+            await remove(known, room)
+        except NightherdError as error:
+            log_trouble(context, ignored)(f"workspace {known.id} is not removed: {error.message}")
 
     async def _clone(self) -> None:
         terms = self._policy.clone
