@@ -17,7 +17,9 @@ from nightherd.config.schema.fleet import FleetSettings
 LIMITS = ("limits.spend", "limits.turns", "limits.tokens", "limits.spawns", "limits.depth",
           "limits.duration", "limits.per_day", "limits.hooks")  # fmt: skip
 DIRECTORIES = tuple(
-    f"{owner}{name}" for owner in ("", "schedules.*.") for name in ("working_directory", "workspace")
+    f"{owner}{name}"
+    for owner in ("", "schedules.*.")
+    for name in ("working_directory", "workspace")
 )
 COMPARED_OF_AGENTS = (
     "name", "repo", "runtime", "job_timeout", "max_turns", "max_budget_usd",

@@ -10,6 +10,7 @@ from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.agents.mcp import McpServer, McpTransport
 from nightherd.model.hooks import Hook, HookPoint, ShellCommand
 from nightherd.model.permissions.protected import ProtectedPaths, protected_paths
+from nightherd.model.workspaces.policy import SetupCommand, WorkspaceMode, WorkspacePolicy
 from nightherd.runtimes.scripted.capabilities import SCRIPTED
 
 NAME = "w (a),[b] c!x{1}"
@@ -21,6 +22,7 @@ UNTOUCHED = (
     ".nightherd/web-token",
     "notify.sh",
     "tools/server.py",
+    "prepare.sh",
 )
 CONTENT = "as it was\n"
 
@@ -51,6 +53,10 @@ def prepare(place: Path) -> ProtectedPaths:
         working_directory=str(place),
         mcp_servers=(server,),
         hooks=(hook,),
+        workspace=WorkspacePolicy(
+            mode=WorkspaceMode.COPY,
+            setup=(SetupCommand(run="./prepare.sh ./mine.txt", files=("mine.txt",)),),
+        ),
     )
     file = str(place / "nightherd.yaml")
     fleet = Fleet(

@@ -50,7 +50,7 @@ def repository_of(agent: MappingNode, environ: Mapping[str, str]) -> Repository 
         return None
     is_path = node.text.startswith(LOCAL)
     repository = parse_repository(absolute_path(node, environ) if is_path else node.text)
-    token = next((environ[name] for name in TOKENS if environ.get(name)), None)
+    token = next((token for name in TOKENS if (token := environ.get(name, "").strip())), None)
     if repository is None or token is None or not repository.takes_github_token:
         return repository
     return Repository(url=repository.url, username=ACCESS_USER, password=token)

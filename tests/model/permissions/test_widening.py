@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -18,10 +19,19 @@ from nightherd.model.permissions.grants import FleetGrants, grants_of, may_write
 from nightherd.model.permissions.restrain import restrained
 from nightherd.model.permissions.widening import narrowed, widenings
 from nightherd.model.problem import Place, Problem
+from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.schedules.rule import Interval, Schedule
 from nightherd.model.sessions.session import SessionTerms
 from nightherd.model.units import MicroUsd
 from nightherd.model.webhooks import Endpoint, Web, Webhooks
+from nightherd.model.workspaces.policy import (
+    CloneTerms,
+    Keep,
+    SetupCommand,
+    WorkspaceMode,
+    WorkspacePolicy,
+    WorkspaceScope,
+)
 from nightherd.runtimes.claude.capabilities import CLI, SDK
 
 HOME = "/fleet"
@@ -36,8 +46,19 @@ def hook(command: str) -> Hook:
     return Hook(id="after_run[0]", point=HookPoint.AFTER_RUN, action=action)
 
 
+def worktree(**changes: Any) -> WorkspacePolicy:
+    policy = WorkspacePolicy(
+        mode=WorkspaceMode.WORKTREE,
+        setup=(SetupCommand(run="make"),),
+        clone=CloneTerms(url="https://git.example/x", password="secret"),
+    )
+    return replace(policy, **changes)
+
+
+EVIL = SetupCommand(run="evil")
 NIGHTLY = Schedule(
     name="nightly",
+    workspace=WorkspacePolicy(mode=WorkspaceMode.EMPTY),
     rule=Interval(every=timedelta(hours=1)),
     limits=Limits(spend=MicroUsd(5), per_day=DayLimits(turns=3)),
     session=SessionTerms(max_turns=4),
@@ -52,6 +73,7 @@ AGENT = Agent(
     name="a",
     runtime=SDK,
     working_directory="/fleet/desk",
+    workspace=worktree(),
     add_dirs=("/more",),
     permission_mode="acceptEdits",
     tools=("Bash", "Read"),
@@ -124,6 +146,25 @@ WIDER_AGENTS: dict[str, dict[str, Any]] = {
             "x": replace(NIGHTLY, name="x", limits=Limits(spend=MicroUsd(50))),
         }
     },
+    "shared directory": {"workspace": worktree(mode=WorkspaceMode.SHARED)},
+    "no workspace": {"workspace": WorkspacePolicy()},
+    "copy of everything": {"workspace": worktree(mode=WorkspaceMode.COPY)},
+    "setup": {"workspace": worktree(setup=(SetupCommand(run="make"), EVIL))},
+    "setup changed": {"workspace": worktree(setup=(SetupCommand(run="make", paths=("x",)),))},
+    "other repository": {"workspace": worktree(clone=CloneTerms(url="https://evil.example/x"))},
+    "other branch": {
+        "workspace": worktree(clone=CloneTerms(url="https://git.example/x", branch="evil"))
+    },
+    "schedule in the shared directory": nightly(workspace=WorkspacePolicy()),
+    "schedule without its workspace": nightly(workspace=None),
+    "schedule's setup": nightly(workspace=WorkspacePolicy(mode=WorkspaceMode.EMPTY, setup=(EVIL,))),
+    "schedule's directory": nightly(working_directory="/elsewhere"),
+    "new schedule in the shared directory": {
+        "schedules": {
+            "nightly": NIGHTLY,
+            "x": replace(NIGHTLY, name="x", workspace=WorkspacePolicy(), limits=AGENT.limits),
+        }
+    },
     "schedule's hook": {"schedules": {"nightly": replace(NIGHTLY, hooks=(hook("evil"),))}},
 }
 WIDER_FLEETS: dict[str, dict[str, Any]] = {
@@ -159,6 +200,17 @@ SAME: dict[str, dict[str, Any]] = {
     },
     "no servers": {"mcp_servers": (), "plugins": (), "setting_sources": (), "project_settings": {}},
     "schedules": {"schedules": {"nightly": replace(NIGHTLY, prompt="more", rule=None)}},
+    "nothing of the directory": {"workspace": worktree(mode=WorkspaceMode.EMPTY)},
+    "no setup and no clone": {"workspace": worktree(setup=(), clone=None)},
+    "other token": {
+        "workspace": worktree(clone=CloneTerms(url="https://git.example/x", password="other"))
+    },
+    "how long": {
+        "workspace": worktree(
+            keep=Keep.NEVER, base="main", scope=WorkspaceScope.RUN, largest_file=1
+        )
+    },
+    "directory of a schedule inside": nightly(working_directory="/fleet/desk/inner"),
 }
 
 
@@ -294,3 +346,47 @@ def test_a_schedule_that_cannot_be_cut_back_stays_as_it_was_or_away() -> None:
     assert after_restart.schedules == {}
     assert after_reload.schedules["nightly"].session == NIGHTLY.session
     assert after_reload.schedules["nightly"].limits == NIGHTLY.limits
+
+
+def test_a_workspace_that_was_in_place_stays_until_the_shared_directory_is_accepted() -> None:
+    shared = with_agent({"workspace": WorkspacePolicy(), **nightly(workspace=None)})
+
+    after_restart = restrained(shared, grants_of(FLEET)).agents["a"]
+    after_reload = restrained(shared, grants_of(FLEET), FLEET).agents["a"]
+
+    assert beyond(grants_of(FLEET), shared) == [
+        "agent a: working_directory.mode worktree -> shared",
+        "agent a: schedule nightly: working_directory.mode empty -> shared",
+    ]
+    assert after_reload.workspace == AGENT.workspace
+    assert after_restart.workspace.mode is WorkspaceMode.WORKTREE
+    assert for_schedule(after_restart, "nightly").workspace.mode is WorkspaceMode.EMPTY
+
+
+def test_commands_and_repositories_are_held_back_one_by_one() -> None:
+    more = with_agent(
+        {
+            "workspace": worktree(
+                setup=(SetupCommand(run="make"), EVIL), clone=CloneTerms(url="https://evil.example")
+            )
+        }
+    )
+
+    held = restrained(more, grants_of(FLEET)).agents["a"].workspace
+
+    assert held.setup == (SetupCommand(run="make"),)
+    assert held.clone is None
+    assert restrained(more, grants_of(FLEET), FLEET).agents["a"].workspace == AGENT.workspace
+
+
+def test_a_repository_is_taken_as_accepted_where_the_record_is_older_than_cloning() -> None:
+    grants = grants_of(with_agent({"workspace": WorkspacePolicy()}))
+    record = msgspec.to_builtins(grants)
+    for key in ("workspace", "schedule_workspaces", "setup", "clones"):
+        del record["agents"]["a"][key]
+    older = msgspec.convert(record, FleetGrants)
+    cloned = with_agent({"workspace": replace(AGENT.workspace, setup=())})
+
+    assert beyond(older, cloned) == []
+    assert restrained(cloned, older).agents["a"].workspace == cloned.agents["a"].workspace
+    assert narrowed(older, grants_of(cloned), HOME).agents["a"].clones != []

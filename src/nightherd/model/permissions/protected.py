@@ -20,6 +20,7 @@ from nightherd.model.agents.mcp import McpServer
 from nightherd.model.hooks import ShellCommand
 from nightherd.model.permissions.file_command import Changed
 from nightherd.model.permissions.shell_command import read_command
+from nightherd.model.workspaces.policy import WorkspacePolicy
 
 DOTENV = ".env"
 CLAUDE_DIRECTORY = ".claude"
@@ -81,12 +82,20 @@ def _programs(agent: Agent) -> Iterator[str]:
     for hook in agent.hooks:
         if isinstance(hook.action, ShellCommand):
             yield from _words_in(hook.action.command, agent.working_directory)
-    for command in agent.workspace.setup:
-        yield from _words_in(command.run, agent.working_directory)
+    yield from _words_of_setup(agent.workspace, agent.working_directory)
     for schedule in agent.schedules.values():
-        for command in schedule.workspace.setup if schedule.workspace is not None else ():
+        if schedule.workspace is not None:
             directory = schedule.working_directory or agent.working_directory
-            yield from _words_in(command.run, directory)
+            yield from _words_of_setup(schedule.workspace, directory)
+
+
+def _words_of_setup(policy: WorkspacePolicy, directory: str) -> Iterator[str]:
+    """The words of setup commands, but for the files that an agent is meant to change."""
+    for command in policy.setup:
+        changing = {posixpath.join(directory, name) for name in command.files}
+        for path in _words_in(command.run, directory):
+            if posixpath.normpath(path) not in changing:
+                yield path
 
 
 def _words_in(command: str, directory: str) -> Iterator[str]:

@@ -58,12 +58,14 @@ def narrowed_workspaces(known: AgentGrants, wanted: AgentGrants) -> dict[str, An
     schedules = {
         name: _narrower(mode_of(known, name), mode_of(wanted, name)) for name in wanted.schedules
     }
+    # A workspace that stays until its end is accepted stays whole. Of new commands and repositories it is unknown
+    # which of the old ones they replace.
+    is_kept = any(workspace_widenings(known, wanted))
     return {
         "workspace": mode,
         "schedule_workspaces": {name: one for name, one in schedules.items() if one != mode},
-        # It is unknown which of the old commands and repositories a new one replaces.
-        "setup": wanted.setup if set(wanted.setup) <= set(known.setup) else known.setup,
-        "clones": wanted.clones if _has_known_clones(known, wanted) else known.clones,
+        "setup": known.setup if is_kept else wanted.setup,
+        "clones": known.clones if is_kept and known.clones is not None else wanted.clones,
     }
 
 
