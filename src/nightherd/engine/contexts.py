@@ -183,10 +183,10 @@ class WorkerContext(FleetContext, frozen=True, kw_only=True):
     """Whether `runtimes` gives that runtime at once; else what it is made of may take seconds to import."""
     sync: Callable[[Journal], Awaitable[None]] = sync_in_thread
     """Brings a journal to the disk without holding anybody up."""
-    workspaces: WorkspaceFiles = msgspec.field(default_factory=NoWorkspaces)
-    """Makes and snapshots the directories that jobs work in."""
-    setup_cache: SetupCache | None = None
-    """Remembers which setup commands workspaces have had; None where none can be run."""
+    open_workspaces: Callable[[], WorkspaceFiles] = NoWorkspaces
+    """Returns what makes and snapshots the directories that jobs work in; most jobs need none."""
+    open_setup_cache: Callable[[], SetupCache] | None = None
+    """Returns what remembers the setup commands of workspaces; None where none can be run."""
     commands: HookCarrier | None = None
     """Runs setup commands; None where none can be run."""
     shared_noticed: set[str] = msgspec.field(default_factory=set)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from functools import partial
+from functools import cache, partial
 from os.path import realpath
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from nightherd.wiring.stores import (
     random_text,
     system_clock,
 )
+from nightherd.wiring.workspaces import open_setup_cache, open_workspace_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from nightherd.model.checkpoints.persistence import Persistence
     from nightherd.model.ids import JobId, WorkerId
     from nightherd.model.permissions.protected import ProtectedPaths
-    from nightherd.ports import Clock, StateReader, StateWriter
+    from nightherd.ports import Clock, HookCarrier, StateReader, StateWriter
     from nightherd.runtimes.keeper.keepers import Keepers
 
 
@@ -199,7 +200,9 @@ def _worker_context(
 
     runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
     protect = partial(_protected_paths, state_dir)
-    own = {"protected": protect(fleet), "hooks": _hooks(keepers, system_clock())}
+    carrier = _carrier(keepers)
+    own = {"protected": protect(fleet), "hooks": _hooks(carrier)}
+    files = cache(partial(open_workspace_files, state_dir))
     shared = {field.name: getattr(base, field.name) for field in fields(base)}
     return WorkerContext(
         **{**shared, **own},
@@ -210,6 +213,9 @@ def _worker_context(
         find_secrets=partial(known_secrets, state_dir=state_dir),
         protect=protect,
         run_job=run_job,
+        open_workspaces=files,
+        open_setup_cache=cache(lambda: open_setup_cache(state_dir, files())),
+        commands=carrier,
     )
 
 
@@ -239,15 +245,17 @@ def _signing_on(
     return sign_on
 
 
-def _hooks(keepers: Keepers, clock: Clock) -> AfterJob:
-    from nightherd.engine.hooks import JobHooks
+def _carrier(keepers: Keepers) -> HookCarrier:
     from nightherd.runtimes.hook_runner import LocalHookCarrier
+
+    return LocalHookCarrier(keepers=keepers, clock=system_clock())
+
+
+def _hooks(carrier: HookCarrier) -> AfterJob:
+    from nightherd.engine.hooks import JobHooks
     from nightherd.views.jobs import job_row
 
-    return JobHooks(
-        carrier=LocalHookCarrier(keepers=keepers, clock=clock),
-        describe_job=job_row,
-    )
+    return JobHooks(carrier=carrier, describe_job=job_row)
 
 
 def _protected_paths(state_dir: Path, fleet: Fleet) -> ProtectedPaths:

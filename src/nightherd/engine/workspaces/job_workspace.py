@@ -8,6 +8,7 @@ turn has begun.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from anyio import CancelScope, to_thread
 from msgspec.structs import replace
@@ -33,7 +34,7 @@ from nightherd.model.text import counted
 from nightherd.model.workspaces.changes import LeaveWorkspace, NoteWorkspace, UseWorkspace
 from nightherd.model.workspaces.snapshot import LISTED_LEFT_OUT, Snapshot
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
-from nightherd.ports import Made
+from nightherd.ports import Made, WorkspaceFiles
 from nightherd.views.conversation import segments_of
 from nightherd.views.workspaces import what_keeps_it
 
@@ -62,7 +63,6 @@ class JobWorkspace:
         self._policy = agent.workspace
         self._recorder = recorder
         self._context = context
-        self._files = context.workspaces
         self._workspace: Workspace | None = None
         self._last: Snapshot | None = None
         self._has_acted = False
@@ -73,6 +73,10 @@ class JobWorkspace:
         """Where the agent works, once it is prepared."""
         self.moved_notice: str | None = None
         """What an agent has to know whose conversation speaks of another directory."""
+
+    @cached_property
+    def _files(self) -> WorkspaceFiles:
+        return self._context.open_workspaces()
 
     @property
     def is_prepared(self) -> bool:

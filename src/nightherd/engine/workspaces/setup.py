@@ -31,11 +31,11 @@ async def run_setup(
     on_step: OnStep,
 ) -> None:
     """Run what the workspace has not had yet. `WorkspaceError` when a command fails; the next job tries it again."""
-    cache = context.setup_cache
-    if cache is None or context.commands is None:
-        if commands:
-            raise WorkspaceError("setup commands cannot be run here")
+    if not commands:
         return
+    if context.open_setup_cache is None or context.commands is None:
+        raise WorkspaceError("setup commands cannot be run here")
+    cache = context.open_setup_cache()
     for number, command in enumerate(commands):
         key = cache.key(workspace, command)
         if cache.is_done(workspace, key):
