@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -10,7 +11,8 @@ from nightherd.errors import WorkspaceError
 from nightherd.model.workspaces.snapshot import Snapshot
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from nightherd.model.workspaces.policy import CloneTerms, SetupCommand, WorkspacePolicy
     from nightherd.model.workspaces.workspace import Workspace
@@ -148,8 +150,13 @@ class SetupCache(Protocol):
 class SnapshotReader(Protocol):
     """Compares snapshots; reading only."""
 
-    def changed_paths(self, store: str, before: str, after: str) -> Sequence[ChangedPath]:
-        """Return the paths that differ between two trees, in order; renames are found."""
+    def changed_paths(
+        self, store: str, before: str, after: str, *, other: str | None = None
+    ) -> Sequence[ChangedPath]:
+        """Return the paths that differ between two trees, in order; renames are found.
+
+        `other` is the store of `after`, if another one.
+        """
 
     def patch(
         self,
@@ -177,6 +184,55 @@ class SnapshotReader(Protocol):
         """Whether the store still has the snapshot."""
 
 
+class Standing(StrEnum):
+    """What is on disk of a workspace."""
+
+    WHOLE = "whole"
+    MISSING = "missing"
+    HALF_MADE = "half_made"
+    HALF_REMOVED = "half_removed"
+    BROKEN = "broken"
+    """Its directory is there; what git or nightherd keeps about it is not."""
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """A worktree in the directory of workspaces that a repository knows."""
+
+    id: str
+    root: str
+    """A directory in that repository."""
+    directory: str
+
+
+class WorkspaceSurvey(Protocol):
+    """What is really there of workspaces; reading only."""
+
+    def standing(self, workspace: Workspace) -> Standing:
+        """Return what is there of a workspace."""
+
+    def directories(self) -> Sequence[str]:
+        """Return the ids of which there is a directory, whole or half removed."""
+
+    def path(self, workspace_id: str) -> str:
+        """Return where the directory of a workspace is, there or not."""
+
+    def registrations(self, roots: Iterable[str]) -> Sequence[Registration]:
+        """Return the worktrees of ours that the repositories of `roots` know."""
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What is merged or pushed: a snapshot, and the commit that is made of it."""
+
+    tree: str
+    head: str | None = None
+    """The commit that the branch was at when the snapshot was taken."""
+    is_last: bool = True
+    """Whether nothing has worked in the workspace since, and nothing works in it now; else its branch stays."""
+    message: str = ""
+    at: datetime
+    """The date of the commit."""
+
+
 class LandingResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of applying, merging or pushing."""
 
@@ -185,32 +241,56 @@ class LandingResult(msgspec.Struct, frozen=True, kw_only=True):
     paths: Sequence[str] = ()
     """The files that changed there."""
     commit: str | None = None
+    branch: str | None = None
+    """The branch of the workspace that was merged or pushed."""
     conflicts: Sequence[str] = ()
     """Paths that differ on both sides. Then nothing was changed."""
     url: str | None = None
     """Where a pull request is opened."""
     is_nothing: bool = False
     """Whether there was nothing to do."""
+    is_fast_forward: bool = False
 
 
 class Landing(Protocol):
     """Brings the changes of a workspace to the user's own files, branches and remotes. Only a person asks for it.
 
     Interrupted at any moment, the next call of any of these finishes what was begun or undoes it.
+    With `is_dry_run` nothing is changed: the result says what would be.
     """
 
-    async def apply(self, workspace: Workspace, before: str, after: str) -> LandingResult:
+    async def apply(
+        self, workspace: Workspace, before: str, after: str, *, is_dry_run: bool = False
+    ) -> LandingResult:
         """Change the files in `workspace.root` as they changed from the tree `before` to `after`: all, or none."""
 
     async def merge(
-        self, workspace: Workspace, after: str, *, into: str | None, message: str
+        self,
+        workspace: Workspace,
+        work: Work,
+        *,
+        into: str | None = None,
+        is_fast_forward: bool = True,
+        is_dry_run: bool = False,
     ) -> LandingResult:
-        """Merge the snapshot `after` into the branch `into`, else the workspace's base."""
+        """Merge the work into the branch `into`, else the workspace's base, else what is checked out in its root.
+
+        Without `is_fast_forward` there is a merge commit in any case.
+        """
 
     async def push(
-        self, workspace: Workspace, after: str, *, remote: str | None, message: str
+        self,
+        workspace: Workspace,
+        work: Work,
+        *,
+        remote: str | None = None,
+        is_forced: bool = False,
+        is_dry_run: bool = False,
     ) -> LandingResult:
-        """Push the workspace's branch, with the snapshot `after` committed on it, to `remote`."""
+        """Push the work as the workspace's branch to `remote`: a name or an address, else `origin`.
+
+        With `is_forced` it replaces what is there, as long as that is what was seen there last.
+        """
 
     async def finish_interrupted(self) -> Sequence[str]:
         """Finish or undo what a killed process left; return what was done."""

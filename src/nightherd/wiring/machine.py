@@ -53,12 +53,12 @@ def agent_above_here(state_dir: Path) -> str | None:
     return find_agent_above(os.getpid(), directory)
 
 
-def refuse_agents(state_dir: Path, what: str) -> None:
-    """`RefusedError` when an agent of this fleet started this process: only a person may give agents more."""
+def refuse_agents(state_dir: Path, what: str, does: str = "gives agents more permissions") -> None:
+    """`RefusedError` when an agent of this fleet started this process: only a person may do what `what` does."""
     execution = agent_above_here(state_dir)
     if execution is not None:
         raise RefusedError(
-            f"{what} gives agents more permissions, and an agent started this process (execution {execution})",
+            f"{what} {does}, and an agent started this process (execution {execution})",
             hint="run it from a shell of your own",
         )
 

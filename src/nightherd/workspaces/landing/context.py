@@ -1,0 +1,77 @@
+"""LandingContext: what one landing works with, from its lock to its last file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from nightherd.errors import WorkspaceError
+from nightherd.model.workspaces.workspace import Workspace
+from nightherd.ports.world import Probe
+from nightherd.workspaces.git import Git
+from nightherd.workspaces.landing.finish import Finisher
+from nightherd.workspaces.landing.record import LandingRecords
+from nightherd.workspaces.landing.repository import UserRepository
+from nightherd.workspaces.landing.scratch import Identity, Scratch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandingContext:
+    """One landing, or one attempt at it, of one workspace."""
+
+    id: str
+    git: Git
+    """Its commands hold the store's lock."""
+    workspace: Workspace
+    records: LandingRecords
+    scratch: Scratch
+    repository: UserRepository | None
+    """None for a workspace that is not a worktree."""
+    top: Path
+    """The directory that trees are of: the agent's, or the top of its repository."""
+    protected: tuple[Path, ...]
+    """Directories of nightherd's own, in which no landing writes."""
+    identity: Callable[[], Identity]
+    now: Callable[[], datetime]
+    probe: Probe
+
+    @property
+    def stage(self) -> Path:
+        """The directory for its files."""
+        return self.records.stage(self.id)
+
+    @property
+    def finisher(self) -> Finisher:
+        """Carries out what is recorded."""
+        return Finisher(self.git, self.records, self.probe)
+
+    @property
+    def store(self) -> str:
+        """The name of the store that has the snapshots."""
+        return self.id.partition("-")[0]
+
+    def known_repository(self) -> UserRepository:
+        """Return the repository; `WorkspaceError` where there is none to merge into."""
+        if self.repository is None:
+            raise WorkspaceError(
+                f"workspace {self.workspace.id} is no git worktree (mode: {self.workspace.mode})",
+                hint="use nightherd jobs apply",
+            )
+        return self.repository
+
+
+def top_of(workspace: Workspace) -> Path:
+    """Return the directory that the trees of a workspace are of. `WorkspaceError` when it is gone."""
+    root = Path(workspace.root).resolve()
+    parts = [part for part in workspace.prefix.split("/") if part]
+    if root.parts[len(root.parts) - len(parts) :] != tuple(parts):
+        raise WorkspaceError(
+            f"'{root}' is no longer the directory '{workspace.prefix}' of its repository",
+            hint="bring the directory back to where it was",
+        )
+    top = root.parents[len(parts) - 1] if parts else root
+    if not top.is_dir():
+        raise WorkspaceError(f"there is no directory '{top}'")
+    return top

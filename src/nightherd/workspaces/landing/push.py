@@ -1,0 +1,176 @@
+"""Push: the commit of a workspace, sent to a remote as the workspace's branch."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from nightherd.errors import RefusedError, WorkspaceError
+from nightherd.ports.workspaces import LandingResult, Work
+from nightherd.workspaces.git import Output, Place
+from nightherd.workspaces.landing.addresses import (
+    is_local,
+    pull_request_url,
+    shown_address,
+)
+from nightherd.workspaces.landing.commit import WorkCommit, work_commit
+from nightherd.workspaces.landing.context import LandingContext
+from nightherd.workspaces.landing.merge import bring_objects
+from nightherd.workspaces.landing.record import LandingRecord
+from nightherd.workspaces.landing.repository import HEADS
+
+ORIGIN = "origin"
+REMOTE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)*")
+RECEIVE_PACK = (
+    "git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack"
+)
+"""How a directory of this machine is written to that only the repository's own configuration names: none of its programs run."""
+
+
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to push to."""
+
+    address: str
+    name: str | None = None
+    """Its name in the repository's configuration; None for an address that a person gave."""
+
+    @property
+    def shown(self) -> str:
+        """What people read: never credentials."""
+        return self.name or shown_address(self.address)
+
+
+class PushTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """How to push."""
+
+    remote: str | None
+    is_forced: bool
+    is_dry_run: bool
+
+
+def push(context: LandingContext, work: Work, terms: PushTerms) -> LandingResult:
+    """Push the work. The workspace's branch, and what is known of the remote's, follow when it is there."""
+    workspace, scratch, repository = context.workspace, context.scratch, context.known_repository()
+    if workspace.branch is None:
+        raise WorkspaceError(f"workspace {workspace.id} has no branch")
+    remote = _remote(context, terms.remote)
+    commit = work_commit(context, work)
+    ref = f"{HEADS}{workspace.branch}"
+    base = workspace.base_tree
+    changes = scratch.diff(base, scratch.tree_of(commit.id)) if base is not None else []
+    there = _remote_tip(context, remote, ref)
+    result = LandingResult(
+        target=f"{remote.shown} {workspace.branch}",
+        branch=workspace.branch,
+        commit=commit.id,
+        paths=tuple(change.path for change in changes),
+        url=pull_request_url(remote.address, workspace.branch, _base_branch(context)),
+        is_nothing=there == commit.id,
+    )
+    if there is not None and there != commit.id and not terms.is_forced:
+        _check_forward(context, remote, there, commit)
+    if terms.is_dry_run:
+        return result
+    tracking = f"refs/remotes/{remote.name}/{workspace.branch}" if remote.name else None
+    if there != commit.id:
+        lease = there if tracking is None else (repository.tip(tracking) or there)
+        _send(context, remote, commit.id, ref, lease=lease if terms.is_forced else None)
+    context.probe("landing.after_push")
+    bring_objects(context, commit.id, commit.known)
+    record = LandingRecord(
+        id=context.id, store=context.store, target=result.target, branch=commit.branch
+    )
+    context.finisher.commit(record, context.identity())
+    if tracking is not None:
+        known = repository.tip(tracking)
+        if known != commit.id:
+            nothing = "0" * len(commit.id)
+            repository.move(tracking, commit.id, known or nothing, "nightherd: push")
+    return result
+
+
+def _remote(context: LandingContext, named: str | None) -> Remote:
+    """Return the remote: the name or address given, else `origin`."""
+    repository = context.known_repository()
+    name = named or ORIGIN
+    if REMOTE_NAME.fullmatch(name) is not None:
+        address = repository.remote_address(name)
+        if address is not None:
+            return Remote(address=address, name=name)
+        if named is None or "/" not in name:
+            raise WorkspaceError(
+                f"the repository '{repository.common}' has no remote {name!r}",
+                hint=f"git remote add {name} URL, or name one with --remote",
+            )
+    if name.startswith("-"):
+        raise WorkspaceError(f"{name!r} is no remote", hint="--remote NAME or --remote URL")
+    return Remote(address=name)
+
+
+def _place(context: LandingContext) -> Place:
+    return context.scratch.place()
+
+
+def _remote_tip(context: LandingContext, remote: Remote, ref: str) -> str | None:
+    """Return where the branch is at the remote; None when it is not there."""
+    doing = f"the remote {remote.shown} cannot be read"
+    done = context.scratch.attempt(
+        _place(context), "ls-remote", "--", remote.address, ref, needs_credentials=True
+    )
+    if done.status != 0:
+        raise _error(context, done, "ls-remote", doing)
+    for line in done.out.decode(errors="replace").splitlines():
+        object_id, _, name = line.partition("\t")
+        if name == ref:
+            return object_id
+    return None
+
+
+def _check_forward(context: LandingContext, remote: Remote, there: str, commit: WorkCommit) -> None:
+    """`RefusedError` when the remote's branch has commits that would be lost."""
+    scratch = context.scratch
+    if scratch.has_commit(there) and scratch.is_ancestor(there, commit.id):
+        return
+    raise RefusedError(
+        f"branch {context.workspace.branch} at {remote.shown} has commits that this one has not ({there[:12]})",
+        hint="merge them into the branch first, or replace them with --force",
+    )
+
+
+def _send(
+    context: LandingContext, remote: Remote, commit: str, ref: str, *, lease: str | None
+) -> None:
+    arguments = ["push", "--porcelain", "--no-verify", "--no-signed", "--recurse-submodules=no"]
+    if remote.name is not None and is_local(remote.address):
+        arguments.append(f"--receive-pack={RECEIVE_PACK}")
+    if lease is not None:
+        arguments.append(f"--force-with-lease={ref}:{lease}")
+    arguments += ["--", remote.address, f"{commit}:{ref}"]
+    context.probe("landing.before_push")
+    done = context.scratch.attempt(_place(context), *arguments, needs_credentials=True)
+    if done.status == 0:
+        return
+    if b"stale info" in done.out + done.err:
+        raise RefusedError(
+            f"branch {ref.removeprefix(HEADS)} at {remote.shown} is not what was seen there last",
+            hint="git fetch, and look at it",
+        )
+    refused = b"\n".join(line for line in done.out.splitlines() if line.startswith(b"!"))
+    combined = msgspec.structs.replace(done, err=b"\n".join(filter(None, (refused, done.err))))
+    raise _error(context, combined, "push", f"{remote.shown} cannot be pushed to")
+
+
+def _error(context: LandingContext, done: Output, verb: str, doing: str) -> WorkspaceError:
+    return context.git.error(done, _place(context), (verb,), doing)
+
+
+def _base_branch(context: LandingContext) -> str | None:
+    """Return the branch that a pull request is for, as far as it is known."""
+    base = context.workspace.base
+    if base is None:
+        return None
+    repository = context.known_repository()
+    name = base.removeprefix(HEADS).removeprefix(f"{ORIGIN}/")
+    refs = (f"{HEADS}{name}", f"refs/remotes/{ORIGIN}/{name}")
+    return name if any(repository.tip(ref) is not None for ref in refs) else None
