@@ -75,6 +75,8 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     out: bytes
     err: bytes
+    is_timed_out: bool = False
+    """Whether it was killed because it took too long."""
 
 
 class Git:
@@ -130,22 +132,26 @@ class Git:
         needs_credentials: bool = False,
         variables: Mapping[str, str] | None = None,
     ) -> Output:
-        """Return how the command ended; `WorkspaceError` only when it cannot be started or takes too long."""
+        """Return how the command ended; `WorkspaceError` only when it cannot be started."""
         environment = self._environment(place, needs_credentials=needs_credentials)
         environment.update(variables or {})
-        process = self._start(place, arguments, environment)
+        return _finish(self._start(place, arguments, environment), data, timeout)
+
+    def attempt_together(
+        self, *commands: tuple[Place, Sequence[Argument]], timeout: float = TIMEOUT_S
+    ) -> list[Output]:
+        """Run commands without input at the same time; return how each ended."""
+        started: list[subprocess.Popen[bytes]] = []
+        outputs: list[Output] = []
         try:
-            out, err = process.communicate(data if data is not None else b"", timeout)
-        except subprocess.TimeoutExpired as error:
-            message = f"git {_verb(arguments)} took longer than {timeout:g} s"
-            raise WorkspaceError(message, can_pass=True) from error
+            for place, arguments in commands:
+                environment = self._environment(place, needs_credentials=False)
+                started.append(self._start(place, arguments, environment))
+            outputs.extend(_finish(process, None, timeout) for process in started)
         finally:
-            if process.returncode is None:
-                # With everything that it started: its own group.
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-        return Output(status=process.returncode, out=out, err=err)
+            for process in started[len(outputs) :]:
+                _kill(process)
+        return outputs
 
     def in_repository(
         self,
@@ -163,6 +169,11 @@ class Git:
         self, done: Output, place: Place, arguments: Sequence[Argument], doing: str | None = None
     ) -> WorkspaceError:
         """Return the error that says why the command failed, and what to do if that is known."""
+        if done.is_timed_out:
+            message = (
+                f"git {_verb(arguments)} took too long in '{place.work_tree or place.git_dir}'"
+            )
+            return WorkspaceError(message, can_pass=True)
         said = done.err.decode(errors="replace").strip()[-LONGEST_REASON:]
         reason = self._mask(URL_USER.sub("", said)) or f"git ended with {done.status}"
         where = place.work_tree or place.directory or place.git_dir
@@ -230,6 +241,26 @@ class Git:
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, place.alternates)) or None,
         }
         return variables | {name: value for name, value in named.items() if value is not None}
+
+
+def _finish(process: subprocess.Popen[bytes], data: bytes | None, timeout: float) -> Output:
+    is_timed_out = False
+    try:
+        out, err = process.communicate(data or b"", timeout)
+    except subprocess.TimeoutExpired:
+        is_timed_out = True
+        out, err = _kill(process)
+    except BaseException:
+        _kill(process)
+        raise
+    return Output(status=process.returncode, out=out, err=err, is_timed_out=is_timed_out)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """End a command with everything that it started: its own group."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.communicate()
 
 
 def failure(error: OSError | StateError, doing: str) -> WorkspaceError:

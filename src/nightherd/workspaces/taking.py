@@ -1,0 +1,75 @@
+"""Snapshots of a workspace: what its files are now, and the commit that its branch is at."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from nightherd.errors import WorkspaceError
+from nightherd.model.workspaces.policy import WorkspacePolicy
+from nightherd.model.workspaces.snapshot import Snapshot
+from nightherd.model.workspaces.workspace import Workspace
+from nightherd.workspaces.record import Origin, Record
+from nightherd.workspaces.repositories import keep_commits
+from nightherd.workspaces.scan import WorkTree
+from nightherd.workspaces.snapshots import take
+from nightherd.workspaces.stores import Store
+from nightherd.workspaces.tools import Tools
+from nightherd.workspaces.worktree_making import check_worktree
+from nightherd.workspaces.worktrees import Worktree
+
+
+def snapshot(tools: Tools, workspace: Workspace, policy: WorkspacePolicy) -> Snapshot:
+    """Take a snapshot of a workspace that is made."""
+    record = tools.record(workspace.id)
+    with tools.owning(record) as owned:
+        origin = record.origin()
+        if origin is None or not record.has_directory:
+            message = f"there are no files to snapshot: '{record.top}' is not there"
+            raise WorkspaceError(message)
+        if origin.common_dir is not None and not Path(origin.common_dir).is_dir():
+            # The user moved the repository; what it is found by is the workspace's root.
+            origin = check_worktree(owned, record, workspace, origin)
+            record.write_origin(origin)
+        return snapshot_now(owned, record, workspace, policy, origin)
+
+
+def snapshot_now(
+    tools: Tools, record: Record, workspace: Workspace, policy: WorkspacePolicy, origin: Origin
+) -> Snapshot:
+    """The same for one that this process owns."""
+    store = tools.stores.open(origin.store)
+    work_tree = work_tree_of(tools, record, policy, store, origin.common_dir)
+    last = record.last()
+    known = workspace.tree or origin.base_tree
+    taken = take(work_tree, last=last, known_tree=known, probe=tools.probe)
+    head = kept = last.head if last is not None else None
+    if origin.common_dir is not None:
+        head = Worktree(tools.git, origin.common_dir, record.top).head()
+        if head is not None and head != kept:
+            # The files matter more: a commit that could not be kept is tried again by the next snapshot.
+            with suppress(WorkspaceError):
+                keep_commits(tools.git, origin.common_dir, workspace.id, {"head": head})
+                kept = head
+    tools.probe("snapshot.head_kept")
+    if last is None or (last.tree, last.head) != (taken.tree, kept) or taken.changed or (
+        last.is_unsettled != taken.is_unsettled
+    ):  # fmt: skip
+        record.remember(taken.tree, kept, is_unsettled=taken.is_unsettled)
+    tools.probe("snapshot.remembered")
+    return Snapshot(tree=taken.tree, head=head, changed=taken.changed, left_out=taken.left_out)
+
+
+def work_tree_of(
+    tools: Tools, record: Record, policy: WorkspacePolicy, store: Store, common_dir: str | None
+) -> WorkTree:
+    """Return the files of a workspace, as its policy wants them snapshotted."""
+    return WorkTree(
+        git=tools.git,
+        store=store,
+        top=record.top,
+        index=record.index,
+        exclude=Path(common_dir) / "info" / "exclude" if common_dir is not None else None,
+        has_ignored=policy.snapshot_ignored,
+        largest_file=policy.largest_file,
+    )
