@@ -62,7 +62,7 @@ def clone_or_fetch(tools: Tools, terms: CloneTerms, root: str) -> list[str]:
     if not is_clone(tools.git, terms.url, path):
         return []
     try:
-        with _locked(path / ".git") as handle:
+        with _locked(tools.git, path / ".git") as handle:
             return update_origin(replace(tools, git=tools.git.holding(handle)), terms, path)
     except WorkspaceError as error:
         return [f"'{root}' is not up to date: {error.message}"]
@@ -92,7 +92,7 @@ def is_clone(git: Git, url: str, root: Path) -> bool:
 def _clone(tools: Tools, terms: CloneTerms, root: Path) -> bool:
     """Clone it; False when another process just has."""
     staging = root.with_name(f"{root.name}{STAGING}")
-    with _owning_staging(staging, root) as handle:
+    with _owning_staging(tools.git, staging, root) as handle:
         if handle is None:
             return False
         owner = replace(tools, git=tools.git.holding(handle))
@@ -165,12 +165,12 @@ def _describe(git: Git, dot_git: Path, terms: CloneTerms) -> None:
 
 
 @contextmanager
-def _owning_staging(staging: Path, root: Path) -> Iterator[int | None]:
+def _owning_staging(git: Git, staging: Path, root: Path) -> Iterator[int | None]:
     """Own the directory that a clone is made in; None when the clone is there by then."""
     deadline = time.monotonic() + PATIENCE_S
     while not os.path.lexists(root):
         staging.mkdir(parents=True, exist_ok=True)
-        with _locked(staging, deadline) as handle:
+        with _locked(git, staging, deadline) as handle:
             # Renamed while this process waited: then it is the clone.
             if _is_still(staging, handle):
                 yield handle
@@ -179,7 +179,7 @@ def _owning_staging(staging: Path, root: Path) -> Iterator[int | None]:
 
 
 @contextmanager
-def _locked(directory: Path, deadline: float | None = None) -> Iterator[int]:
+def _locked(git: Git, directory: Path, deadline: float | None = None) -> Iterator[int]:
     """Hold the lock of a directory. Git commands that inherit it hold it too, also when this process is killed."""
     last = time.monotonic() + PATIENCE_S if deadline is None else deadline
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -194,6 +194,7 @@ def _locked(directory: Path, deadline: float | None = None) -> Iterator[int]:
             if time.monotonic() > last:
                 message = f"another process clones or fetches '{directory}'"
                 raise WorkspaceError(message, can_pass=True)
+            git.check_stopped()
             time.sleep(PAUSE_S)
         yield handle
     finally:

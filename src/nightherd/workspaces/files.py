@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from anyio import to_thread
+from msgspec.structs import replace
 
-from nightherd.model.workspaces.policy import WorkspacePolicy
+from nightherd.model.workspaces.policy import CloneTerms, WorkspacePolicy
 from nightherd.model.workspaces.snapshot import Snapshot
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import BeginsWith, Made, Probe
 from nightherd.ports.world import no_probe
+from nightherd.workspaces.clones import clone_or_fetch
 from nightherd.workspaces.copies import disk_bytes
 from nightherd.workspaces.git import Git
 from nightherd.workspaces.making import make
@@ -56,6 +59,20 @@ class LocalWorkspaceFiles:
     async def remove(self, workspace: Workspace) -> None:
         """Remove its directory, its worktree and, if nothing on it is lost by that, its branch; again if need be."""
         await to_thread.run_sync(remove, self._tools, workspace)
+
+    async def clone(self, terms: CloneTerms, root: str) -> list[str]:
+        """Clone the repository to `root`, or fetch when it is there; return what a person should know.
+
+        `WorkspaceError` when there is no clone; a fetch that fails is a note. Cancelling it stops git.
+        """
+        stopped = threading.Event()
+        tools = replace(self._tools, git=self._tools.git.stopping(stopped.is_set))
+        try:
+            return await to_thread.run_sync(
+                clone_or_fetch, tools, terms, root, abandon_on_cancel=True
+            )
+        finally:
+            stopped.set()
 
     def measure(self, workspace: Workspace) -> int:
         """Return the bytes on disk of its directory."""

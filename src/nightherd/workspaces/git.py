@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ TIMEOUT_S = 600.0
 """How long a command may take. Hashing and checking out large trees is slow on slow disks."""
 SHORT_S = 60.0
 """The same for commands that touch no files."""
+STOP_S = 0.2
+"""How often a command that may be stopped is looked at."""
 OVERRIDES = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
@@ -89,13 +92,33 @@ class Git:
         mask: Callable[[str], str] = str,
         mark: str | None = None,
         holding: Sequence[int] = (),
+        is_stopped: Callable[[], bool] | None = None,
     ) -> None:
         self._program, self._mask, self._mark = program, mask, mark
         self._holding = tuple(holding)
+        self._is_stopped = is_stopped
 
     def holding(self, *descriptors: int) -> Git:
         """Return the same whose commands inherit these files. A lock is then held until the last of them ends."""
-        return Git(program=self._program, mask=self._mask, mark=self._mark, holding=descriptors)
+        return self._with(descriptors, self._is_stopped)
+
+    def stopping(self, is_stopped: Callable[[], bool]) -> Git:
+        """Return the same whose commands are killed, with `WorkspaceError`, soon after that is true."""
+        return self._with(self._holding, is_stopped)
+
+    def _with(self, holding: Sequence[int], is_stopped: Callable[[], bool] | None) -> Git:
+        return Git(
+            program=self._program,
+            mask=self._mask,
+            mark=self._mark,
+            holding=holding,
+            is_stopped=is_stopped,
+        )
+
+    def check_stopped(self) -> None:
+        """Raise `WorkspaceError` when no command may run any more."""
+        if self._is_stopped is not None and self._is_stopped():
+            raise WorkspaceError("it was stopped", can_pass=True)
 
     def run(
         self,
@@ -152,6 +175,23 @@ class Git:
             for process in started[len(outputs) :]:
                 _kill(process)
         return outputs
+
+    def _communicate(
+        self, process: subprocess.Popen[bytes], data: bytes | None, timeout: float
+    ) -> tuple[bytes, bytes]:
+        if self._is_stopped is None:
+            return process.communicate(data or b"", timeout)
+        deadline = time.monotonic() + timeout
+        rest = data or b""
+        while True:
+            left = max(deadline - time.monotonic(), 0.0)
+            try:
+                return process.communicate(rest, min(left, STOP_S))
+            except subprocess.TimeoutExpired:
+                self.check_stopped()
+                if left == 0:
+                    raise
+                rest = b""  # the first call goes on with all of it
 
     def in_repository(
         self,
