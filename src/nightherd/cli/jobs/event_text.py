@@ -35,6 +35,7 @@ QUIET = frozenset(
         SystemSubtype.CHECKPOINT,
         SystemSubtype.INIT,
         SystemSubtype.TOOL_PROGRESS,
+        SystemSubtype.SNAPSHOT,
         SystemSubtype.COMPLETE,
         SystemSubtype.SESSION_END,
     }

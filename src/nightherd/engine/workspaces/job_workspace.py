@@ -42,6 +42,21 @@ SHARED_DIRECTORY = "shared_directory"
 SNAPSHOT_FAILED = "snapshot_failed"
 
 
+def used_text(used: WorkspaceUsed) -> str:
+    """Return in one line where a job works and what its files began with."""
+    commit = f" ({used.base_commit[:8]})" if used.base_commit is not None else ""
+    base = f"{used.base or 'its base'}{commit}"
+    begins = {
+        "base": f"made from {base}",
+        "snapshot": f"with the files of {used.from_job or 'an earlier job'}",
+        "copy": "a copy",
+        "empty": "empty",
+        "kept": "as it was",
+    }
+    on_branch = f" on branch {used.branch}" if used.branch is not None else ""
+    return f"{used.directory}{on_branch}, {begins.get(used.origin, used.origin)}"
+
+
 def ignored(text: str) -> None:
     """Show it to nobody: it is in the log."""
 
@@ -305,7 +320,7 @@ class JobWorkspace:
             from_job=choice.snapshot.job_id if is_restored and choice.snapshot else None,
             from_seq=choice.snapshot.seq if is_restored and choice.snapshot else None,
         )
-        self._recorder.record(describe(payload))
+        self._recorder.record(describe(payload, used_text(payload)))
 
     async def _snapshot(self, at: str, *, turn: int | None = None) -> None:
         """Take a snapshot. One that fails is a warning: the next one holds what it would have held."""
