@@ -242,3 +242,27 @@ def first_line(text: str) -> str:
 
 def last_line(text: str) -> str:
     return text.replace("line 20\n", "line twenty\n", 1)
+
+
+class Meddling:
+    """A probe that does something when a landing comes to a point for the n-th time."""
+
+    def __init__(self, point: str, does: Callable[[], object], nth: int = 1) -> None:
+        self._point, self._does, self._left = point, does, nth
+
+    def __call__(self, point: str) -> None:
+        if point == self._point:
+            self._left -= 1
+            if self._left == 0:
+                self._does()
+
+
+def shown(project: Path) -> dict[str, object]:
+    """What the user sees of a repository: refs, index, stash and files; not how git stores them."""
+    return {
+        "refs": git(project, "for-each-ref", "--format=%(refname) %(objectname)"),
+        "head": git(project, "rev-parse", "--symbolic-full-name", "HEAD"),
+        "index": git(project, "ls-files", "-s", "-z"),
+        "files": dump(project, without=(".git",)),
+        "locks": sorted(str(path) for path in (project / ".git").rglob("*.lock")),
+    }

@@ -12,6 +12,7 @@ from nightherd.workspaces.landing.context import LandingContext
 from nightherd.workspaces.landing.index import index_digest
 from nightherd.workspaces.landing.record import MovedRef
 from nightherd.workspaces.landing.repository import HEADS, UserRepository
+from nightherd.workspaces.landing.scratch import GITLINK
 from nightherd.workspaces.landing.stage import listed
 
 BRANCH_INDEX = "branch-index"
@@ -34,8 +35,8 @@ def work_commit(context: LandingContext, work: Work) -> WorkCommit:
     """
     scratch, workspace = context.scratch, context.workspace
     repository = context.known_repository()
-    tree = scratch.normalised(work.tree, workspace.base_tree)
     head = _head(context, work)
+    tree = _with_submodules(context, scratch.normalised(work.tree, workspace.base_tree), head)
     ref = f"{HEADS}{workspace.branch}" if workspace.branch else None
     tip = repository.tip(ref) if ref is not None else None
     if tip is not None and scratch.tree_of(tip) in (tree, work.tree):
@@ -72,6 +73,12 @@ def _head(context: LandingContext, work: Work) -> str:
         f"the commit that workspace {workspace.id} began at is not in its repository any more",
         hint="apply the changes instead",
     )
+
+
+def _with_submodules(context: LandingContext, tree: str, head: str) -> str:
+    """Return the tree with the submodules of the head: a snapshot does not look into repositories of their own."""
+    changes = context.scratch.diff(tree, context.scratch.tree_of(head))
+    return context.scratch.replaced(tree, [c for c in changes if c.old_mode == c.mode == GITLINK])
 
 
 def _moved(

@@ -81,7 +81,9 @@ class HeldIndex:
             # So that the next `git status` need not read the files again; it is no matter when that fails.
             self._git.attempt(place, "update-index", "-q", "--refresh")
         self._probe("landing.before_index")
-        shutil.copy2(staged, self._own)  # with its time: git judges by that which entries it has to look at again
+        shutil.copy2(
+            staged, self._own
+        )  # with its time: git judges by that which entries it has to look at again
         with suppress(FileNotFoundError):
             shutil.copymode(self._index, self._own)
         with self._own.open("rb") as copied:

@@ -22,9 +22,7 @@ from nightherd.workspaces.landing.repository import HEADS
 
 ORIGIN = "origin"
 REMOTE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)*")
-RECEIVE_PACK = (
-    "git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack"
-)
+RECEIVE_PACK = "git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack"
 """How a directory of this machine is written to that only the repository's own configuration names: none of its programs run."""
 
 

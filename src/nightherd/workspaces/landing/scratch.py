@@ -190,6 +190,14 @@ class Scratch:
         values = zip(fields[::3], fields[2::3], strict=True)
         return {path for path, value in values if value not in ("unspecified", "unset")}
 
+    def replaced(self, tree: str, entries: Sequence[TreeChange]) -> str:
+        """Return the tree with other entries."""
+        if not entries:
+            return tree
+        index = self.new_index(tree)
+        self._set_entries(index, entries)
+        return self.write_tree(index)
+
     def _set_entries(self, index: Path, entries: Iterable[TreeChange]) -> None:
         lines = [
             (f"0 {entry.id}" if entry.mode == NO_MODE else f"{entry.mode} {entry.id}") + f"\t{entry.path}\0"

@@ -1,0 +1,699 @@
+"""Merge: the work of a workspace becomes a commit and is merged; the directory that has the branch follows, or nothing is."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+from msgspec.structs import replace as changed
+
+from nightherd.errors import RefusedError, WorkspaceError
+from nightherd.model.workspaces.policy import WorkspaceMode
+from workspaces.landing.ground import (
+    TEXT,
+    Ground,
+    Meddling,
+    commit,
+    dump,
+    first_line,
+    git,
+    last_line,
+    lay,
+    make_repository,
+    shown,
+    write,
+)
+
+WORK = {"a.txt": last_line(TEXT), "new/x.txt": "x\n", "dir/c.txt": None}
+
+
+def subjects(project: Path, branch: str = "main") -> list[str]:
+    return git(project, "log", "--format=%s", branch).splitlines()
+
+
+def status(directory: Path) -> str:
+    return git(directory, "status", "--porcelain")
+
+
+def test_branch_is_fast_forwarded_and_its_directory_follows(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+
+    result = ground.merge(workspace)
+
+    assert (result.target, result.is_fast_forward) == ("main", True)
+    assert result.paths == ("a.txt", "dir/c.txt", "new/x.txt")
+    assert result.commit == ground.git("rev-parse", "main") == ground.git("rev-parse", "HEAD")
+    assert subjects(ground.project) == ["Do the work", "first"]
+    assert "nightherd job job-1" in ground.git("log", "-1", "--format=%b")
+    assert ground.read("a.txt") == last_line(TEXT)
+    assert not (ground.project / "dir").exists()
+    assert status(ground.project) == ""
+    assert ground.leftovers == []
+
+
+def test_workspace_has_its_commit_and_is_clean(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+
+    result = ground.merge(workspace)
+
+    assert ground.git("rev-parse", f"refs/heads/{workspace.branch}") == result.commit
+    assert status(ground.directory(workspace)) == ""
+    assert ground.snapshot(workspace).head == result.commit
+
+
+def test_commit_is_by_nightherd_when_git_knows_nobody(ground: Ground) -> None:
+    ground.merge(ground.worked(WORK))
+
+    people = ground.git("log", "-1", "--format=%an %ae %cn %ce")
+    assert people == "nightherd nightherd@localhost nightherd nightherd@localhost"
+
+
+def test_commit_is_by_the_user_whom_git_knows(ground: Ground) -> None:
+    config = "[user]\n\tname = Jo Do\n\temail = jo@example.org\n[commit]\n\tgpgSign = true\n"
+    Path(os.environ["HOME"], ".gitconfig").write_text(config)
+
+    ground.merge(ground.worked(WORK))
+
+    assert (
+        ground.git("log", "-1", "--format=%an %ae %cn %ce")
+        == "Jo Do jo@example.org Jo Do jo@example.org"
+    )
+
+
+def test_branch_that_went_on_gets_a_merge_commit(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    write(ground.project, {"a.txt": first_line(TEXT)})
+    mine = commit(ground.project, "mine")
+
+    result = ground.merge(workspace)
+
+    assert not result.is_fast_forward
+    parents = ground.git("log", "-1", "--format=%P").split()
+    assert parents == [mine, ground.git("rev-parse", f"refs/heads/{workspace.branch}")]
+    assert subjects(ground.project)[0] == f"Merge branch '{workspace.branch}' into main"
+    assert ground.read("a.txt") == first_line(last_line(TEXT))
+    assert status(ground.project) == ""
+
+
+def test_merge_commit_instead_of_a_fast_forward_when_asked(ground: Ground) -> None:
+    result = ground.merge(ground.worked(WORK), is_fast_forward=False)
+
+    assert not result.is_fast_forward
+    assert len(ground.git("log", "-1", "--format=%P").split()) == 2
+
+
+def test_second_time_there_is_nothing_to_do(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    ground.merge(workspace, is_fast_forward=False)
+    before = shown(ground.project)
+
+    again = ground.merge(workspace, is_fast_forward=False)
+
+    assert again.is_nothing
+    assert shown(ground.project) == before
+
+
+def test_work_that_the_branch_has_already_is_not_merged(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    ground.apply(workspace)
+    commit(ground.project, "applied and committed")
+    before = shown(ground.project)
+
+    assert ground.merge(workspace).is_nothing
+    assert shown(ground.project) == before
+
+
+def test_dry_run_says_what_would_change_and_changes_nothing(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    write(ground.project, {"b.txt": first_line(TEXT)})
+    commit(ground.project, "mine")
+    without = ("fleet/.nightherd/landing",)
+    before = dump(ground.folder, without=without)
+
+    result = ground.merge(workspace, is_dry_run=True)
+
+    assert result.paths == ("a.txt", "dir/c.txt", "new/x.txt")
+    assert dump(ground.folder, without=without) == before
+
+
+def test_uncommitted_work_of_the_user_in_other_files_stays(ground: Ground) -> None:
+    write(ground.project, {"b.txt": "stashed\n"})
+    ground.git("stash")
+    workspace = ground.worked(WORK)
+    write(
+        ground.project,
+        {"b.txt": first_line(TEXT), "staged.txt": "staged\n", "untracked.txt": "u\n"},
+    )
+    ground.git("add", "staged.txt")
+    before = status(ground.project)
+
+    ground.merge(workspace)
+
+    assert status(ground.project) == before
+    assert ground.git("stash", "list").startswith("stash@{0}")
+    assert ground.read("b.txt") == first_line(TEXT)
+
+
+def test_conflicts_are_named_and_nothing_is_changed(ground: Ground) -> None:
+    workspace = ground.worked({"a.txt": last_line(TEXT), "b.txt": None, "n.txt": "n\n"})
+    write(ground.project, {"a.txt": TEXT.replace("line 20\n", "XX\n"), "b.txt": first_line(TEXT)})
+    commit(ground.project, "mine")
+    without = ("fleet/.nightherd/landing",)
+    before = dump(ground.folder, without=without)
+
+    result = ground.merge(workspace)
+
+    assert result.conflicts == ["a.txt", "b.txt"]
+    assert dump(ground.folder, without=without) == before
+
+
+def changed_file(ground: Ground) -> None:
+    write(ground.project, {"a.txt": first_line(TEXT)})
+
+
+def deleted_file(ground: Ground) -> None:
+    write(ground.project, {"a.txt": None})
+
+
+def staged_file(ground: Ground) -> None:
+    write(ground.project, {"a.txt": first_line(TEXT)})
+    ground.git("add", "a.txt")
+    write(ground.project, {"a.txt": TEXT})
+
+
+def untracked_file(ground: Ground) -> None:
+    write(ground.project, {"new/x.txt": "mine\n"})
+
+
+def ignored_file(ground: Ground) -> None:
+    write(ground.project, {".git/info/exclude": "new\n", "new/x.txt": "mine\n"})
+
+
+def untracked_in_the_way(ground: Ground) -> None:
+    write(ground.project, {"new": "a file\n"})
+
+
+def link_in_the_way(ground: Ground) -> None:
+    (ground.project / "new").symlink_to(ground.folder)
+
+
+def changed_mode(ground: Ground) -> None:
+    (ground.project / "a.txt").chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed_file,
+        deleted_file,
+        staged_file,
+        untracked_file,
+        ignored_file,
+        untracked_in_the_way,
+        link_in_the_way,
+        changed_mode,
+    ],
+    ids=lambda change: change.__name__,
+)
+def test_files_that_are_not_as_committed_are_not_overwritten(
+    ground: Ground, change: object
+) -> None:
+    workspace = ground.worked(WORK)
+    assert callable(change)
+    change(ground)
+    without = ("fleet/.nightherd/landing",)
+    before = dump(ground.folder, without=without)
+
+    with pytest.raises(RefusedError, match="not as committed"):
+        ground.merge(workspace)
+
+    assert dump(ground.folder, without=without) == before
+    assert ground.leftovers == []
+
+
+def merging(ground: Ground) -> str:
+    ground.git("checkout", "-q", "-b", "other")
+    write(ground.project, {"z.txt": "other\n"})
+    commit(ground.project, "other")
+    ground.git("checkout", "-q", "main")
+    ground.git("merge", "--no-commit", "--no-ff", "other")
+    return "a merge is under way"
+
+
+def picking(ground: Ground) -> str:
+    write(ground.project, {"b.txt": "other\n"})
+    other = commit(ground.project, "other")
+    ground.git("reset", "-q", "--hard", "HEAD~1")
+    write(ground.project, {"b.txt": "mine\n"})
+    commit(ground.project, "mine")
+    with pytest.raises(AssertionError):
+        ground.git("cherry-pick", other)
+    return "a cherry-pick is under way"
+
+
+def rebasing(ground: Ground) -> str:
+    ground.git("checkout", "-q", "-b", "other")
+    write(ground.project, {"b.txt": "other\n"})
+    commit(ground.project, "other")
+    ground.git("checkout", "-q", "main")
+    write(ground.project, {"b.txt": "mine\n"})
+    commit(ground.project, "mine")
+    with pytest.raises(AssertionError):
+        ground.git("rebase", "other")
+    return "in use by a rebase"
+
+
+@pytest.mark.parametrize("begin", [merging, picking, rebasing], ids=lambda begin: begin.__name__)
+def test_operation_of_the_user_that_is_under_way_is_not_disturbed(
+    ground: Ground, begin: object
+) -> None:
+    workspace = ground.worked(WORK)
+    assert callable(begin)
+    text = begin(ground)
+    before = dump(ground.project)
+
+    with pytest.raises(RefusedError, match=text):
+        ground.merge(workspace, into="main")
+
+    assert dump(ground.project) == before
+
+
+def test_branch_that_is_not_checked_out_moves_and_no_file_changes(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    ground.git("checkout", "-q", "-b", "elsewhere")
+    write(ground.project, {"a.txt": "dirty\n"})
+    before = shown(ground.project)
+
+    result = ground.merge(workspace)
+
+    assert result.target == "main"
+    assert ground.git("rev-parse", "main") == result.commit
+    after = shown(ground.project)
+    assert (after["files"], after["index"]) == (before["files"], before["index"])
+
+
+def test_branch_in_another_worktree_of_the_user_is_updated_there(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    other = ground.folder / "other tree"
+    ground.git("checkout", "-q", "-b", "elsewhere")
+    ground.git("worktree", "add", "-q", other, "main")
+    before = dump(ground.project, without=(".git",))
+
+    ground.merge(workspace)
+
+    assert (other / "a.txt").read_text() == last_line(TEXT)
+    assert status(other) == ""
+    assert dump(ground.project, without=(".git",)) == before
+
+    write(other, {"a.txt": "dirty\n"})
+    write(ground.directory(workspace), {"a.txt": TEXT})
+    with pytest.raises(RefusedError, match="other tree"):
+        ground.merge(ground.snapshot(workspace))
+
+
+def test_branch_in_a_worktree_that_is_gone_is_refused(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    other = ground.folder / "other"
+    ground.git("checkout", "-q", "-b", "elsewhere")
+    ground.git("worktree", "add", "-q", other, "main")
+    other.rename(ground.folder / "unmounted")
+
+    with pytest.raises(WorkspaceError, match="is not there"):
+        ground.merge(workspace)
+    assert subjects(ground.project) == ["first"]
+
+
+def test_branch_of_another_workspace_is_refused(ground: Ground) -> None:
+    workspace, other = ground.worked(WORK), ground.make("job-2")
+
+    with pytest.raises(RefusedError, match="is checked out in a workspace"):
+        ground.merge(workspace, into=other.branch)
+    with pytest.raises(RefusedError, match="the branch of the workspace itself"):
+        ground.merge(workspace, into=workspace.branch)
+
+
+def test_branch_is_chosen_by_name_base_and_checkout(ground: Ground) -> None:
+    ground.git("branch", "stable")
+    workspace = ground.worked(WORK)
+
+    assert ground.merge(workspace, into="stable", is_dry_run=True).target == "stable"
+    assert ground.merge(workspace, into="refs/heads/stable", is_dry_run=True).target == "stable"
+    assert ground.merge(workspace, is_dry_run=True).target == "main"
+    for base in ("v1", ground.git("rev-parse", "main"), "origin/main", None):
+        assert ground.merge(changed(workspace, base=base), is_dry_run=True).target == "main"
+    with pytest.raises(WorkspaceError, match="there is no branch 'missing'"):
+        ground.merge(workspace, into="missing")
+    ground.git("checkout", "-q", "--detach")
+    with pytest.raises(WorkspaceError, match="no branch is checked out"):
+        ground.merge(changed(workspace, base="v1"))
+
+
+def test_base_that_was_deleted_is_replaced_by_what_is_checked_out(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    ground.git("checkout", "-q", "-b", "next")
+    ground.git("branch", "-D", "main")
+
+    assert ground.merge(workspace).target == "next"
+    assert subjects(ground.project, "next")[0] == "Do the work"
+
+
+def test_base_that_was_reset_is_merged_into_as_it_is_now(ground: Ground) -> None:
+    write(ground.project, {"b.txt": first_line(TEXT)})
+    commit(ground.project, "second")
+    workspace = ground.worked(WORK)
+    ground.git("reset", "-q", "--hard", "HEAD~1")
+    write(ground.project, {"other.txt": "other\n"})
+    commit(ground.project, "instead")
+
+    ground.merge(workspace)
+
+    assert ground.read("a.txt") == last_line(TEXT)
+    assert ground.read("other.txt") == "other\n"
+    assert ground.read("b.txt") == first_line(
+        TEXT
+    )  # the work was built on it, and git has it from there
+
+
+def test_branch_without_common_history_is_an_error(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    ground.git("checkout", "-q", "--orphan", "fresh")
+    commit(ground.project, "fresh")
+    before = shown(ground.project)
+
+    with pytest.raises(WorkspaceError, match="unrelated histories"):
+        ground.merge(workspace, into="fresh")
+    assert shown(ground.project) == before
+
+
+def test_commits_of_the_agent_are_merged_as_they_are(ground: Ground) -> None:
+    workspace = ground.make()
+    directory = ground.directory(workspace)
+    write(directory, WORK)
+    own = commit(directory, "by the agent")
+
+    result = ground.merge(ground.snapshot(workspace))
+
+    assert result.commit == own
+    assert subjects(ground.project) == ["by the agent", "first"]
+
+
+def test_what_the_agent_did_not_commit_is_committed_on_top(ground: Ground) -> None:
+    workspace = ground.make()
+    directory = ground.directory(workspace)
+    write(directory, WORK)
+    commit(directory, "by the agent")
+    write(directory, {"b.txt": last_line(TEXT), "staged.txt": "s\n"})
+    git(directory, "add", "staged.txt")
+
+    ground.merge(ground.snapshot(workspace))
+
+    assert subjects(ground.project) == ["Do the work", "by the agent", "first"]
+    assert status(directory) == ""
+
+
+def test_commits_that_a_person_added_in_the_workspace_are_part_of_it(ground: Ground) -> None:
+    workspace = ground.worked({"a.txt": last_line(TEXT), "b.txt": last_line(TEXT)})
+    directory = ground.directory(workspace)
+    git(directory, "add", "b.txt")
+    git(directory, "commit", "-q", "-m", "by a person")
+
+    ground.merge(workspace)
+
+    assert subjects(ground.project) == ["Do the work", "by a person", "first"]
+    assert ground.read("a.txt") == ground.read("b.txt") == last_line(TEXT)
+
+
+def test_person_who_committed_everything_is_the_last_word(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    write(ground.directory(workspace), {"more.txt": "more\n"})
+    own = commit(ground.directory(workspace), "all, and more")
+
+    assert ground.merge(workspace).commit == own
+    assert ground.read("more.txt") == "more\n"
+
+
+def test_person_who_committed_something_else_decides_by_hand(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    write(ground.directory(workspace), {"a.txt": TEXT.replace("line 20\n", "XX\n")})
+    commit(ground.directory(workspace), "otherwise")
+    before = shown(ground.project)
+
+    with pytest.raises(RefusedError, match=r"conflict with it: 'a\.txt'"):
+        ground.merge(workspace)
+    assert shown(ground.project) == before
+
+
+def test_earlier_work_is_merged_without_moving_the_branch(ground: Ground) -> None:
+    workspace = ground.worked({"a.txt": last_line(TEXT)})
+    write(ground.directory(workspace), {"b.txt": last_line(TEXT)})
+    tip = ground.git("rev-parse", f"refs/heads/{workspace.branch}")
+
+    ground.merge(workspace, is_last=False)
+
+    assert ground.read("a.txt") == last_line(TEXT)
+    assert ground.read("b.txt") == TEXT
+    assert ground.git("rev-parse", f"refs/heads/{workspace.branch}") == tip
+    assert ground.merge(workspace, is_last=False).is_nothing
+
+
+def test_more_work_after_a_merge_is_merged_too(ground: Ground) -> None:
+    workspace = ground.worked({"a.txt": last_line(TEXT)})
+    ground.merge(workspace)
+    write(ground.directory(workspace), {"a.txt": last_line(TEXT).replace("twenty", "20 again")})
+
+    ground.merge(ground.snapshot(workspace))
+
+    assert "line 20 again\n" in ground.read("a.txt")
+
+
+def test_workspace_that_was_removed_is_merged_from_its_snapshot(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    anyio.run(ground.files.remove, workspace)
+    assert not ground.directory(workspace).exists()
+
+    ground.merge(workspace)
+
+    assert ground.read("a.txt") == last_line(TEXT)
+    assert ground.git("branch", "--list", "nightherd/*") == ""
+
+
+def test_line_endings_are_committed_as_the_attributes_say(tmp_path: Path, ground: Ground) -> None:
+    dos = TEXT.replace("\n", "\r\n")
+    write(ground.project, {".gitattributes": "*.bat text eol=crlf\n", "x.bat": dos, "y.bat": dos})
+    commit(ground.project, "dos")
+    workspace = ground.worked({"x.bat": last_line(TEXT).replace("\n", "\r\n"), "new.bat": dos})
+    write(ground.project, {"y.bat": first_line(TEXT).replace("\n", "\r\n")})
+    commit(ground.project, "mine")
+
+    ground.merge(workspace)
+
+    assert ground.git("show", "main:x.bat") == last_line(TEXT).removesuffix("\n")
+    assert ground.git("diff", "--stat", "main~1", "main", "--", "x.bat").endswith(
+        "1 insertion(+), 1 deletion(-)"
+    )
+    assert (ground.project / "x.bat").read_bytes() == last_line(TEXT).replace("\n", "\r\n").encode()
+    assert (ground.project / "new.bat").read_bytes() == dos.encode()
+    assert status(ground.project) == ""
+
+
+def test_shallow_clone_is_merged_into(ground: Ground) -> None:
+    write(ground.project, {"b.txt": first_line(TEXT)})
+    commit(ground.project, "second")
+    clone = ground.folder / "clone"
+    git(ground.folder, "clone", "-q", "--depth", "1", f"file://{ground.project}", clone)
+    shallow = replace(ground, project=clone)
+    workspace = shallow.worked(WORK)
+    write(clone, {"b.txt": last_line(TEXT)})
+    commit(clone, "mine")
+
+    shallow.merge(workspace)
+
+    assert shallow.read("a.txt") == last_line(TEXT)
+    assert status(clone) == ""
+    git(clone, "fsck", "--connectivity-only")
+
+
+def test_sha256_repository_is_merged_into(ground: Ground, tmp_path: Path) -> None:
+    project = tmp_path / "sha256"
+    project.mkdir()
+    git(project, "init", "-q", "-b", "main", "--object-format=sha256")
+    write(project, {"a.txt": TEXT, "dir/c.txt": TEXT})
+    commit(project, "first")
+    other = replace(ground, project=project)
+
+    result = other.merge(other.worked(WORK))
+
+    assert result.commit is not None
+    assert len(result.commit) == 64
+    assert status(project) == ""
+
+
+def test_split_index_is_merged_into(ground: Ground) -> None:
+    ground.git("update-index", "--split-index")
+    workspace = ground.worked(WORK)
+
+    ground.merge(workspace)
+
+    assert status(ground.project) == ""
+    assert ground.read("a.txt") == last_line(TEXT)
+
+
+def test_file_that_a_sparse_checkout_leaves_out_is_refused(ground: Ground) -> None:
+    ground.git("sparse-checkout", "set", "--no-cone", "/*", "!/dir")
+    workspace = ground.worked({"dir/c.txt": last_line(TEXT)})
+    other = ground.worked({"a.txt": last_line(TEXT)}, "job-2")
+
+    with pytest.raises(RefusedError, match="not checked out"):
+        ground.merge(workspace)
+    ground.merge(other)
+    assert status(ground.project) == ""
+    assert not (ground.project / "dir").exists()
+
+
+def test_repository_without_a_directory_of_its_own_is_merged_into(ground: Ground) -> None:
+    bare = ground.folder / "bare.git"
+    git(ground.folder, "clone", "-q", "--bare", ground.project, bare)
+    tree = ground.folder / "tree"
+    git(bare, "worktree", "add", "-q", tree, "main")
+    other = replace(ground, project=tree)
+
+    other.merge(other.worked(WORK))
+
+    assert (tree / "a.txt").read_text() == last_line(TEXT)
+    assert status(tree) == ""
+
+
+def test_git_directory_kept_elsewhere_is_merged_into(ground: Ground) -> None:
+    away = ground.folder / "away.git"
+    ground.git("init", "-q", "--separate-git-dir", away)
+    workspace = ground.worked(WORK)
+
+    ground.merge(workspace)
+
+    assert ground.read("a.txt") == last_line(TEXT)
+    assert status(ground.project) == ""
+
+
+def test_lock_of_another_git_command_is_respected(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    lock = ground.project / ".git" / "index.lock"
+    lock.write_text("")
+    before = dump(ground.project)
+
+    with pytest.raises(WorkspaceError, match=r"index\.lock' is there") as raised:
+        ground.merge(workspace)
+
+    assert raised.value.can_pass
+    assert dump(ground.project, without=(".git/objects",)) == {
+        path: entry for path, entry in before.items() if not path.startswith(".git/objects")
+    }
+    lock.unlink()
+    ground.merge(workspace)
+    assert status(ground.project) == ""
+
+
+def test_branch_that_moves_meanwhile_is_merged_again(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    ground.git("checkout", "-q", "-b", "elsewhere")
+    other = ground.folder / "other"
+    ground.git("worktree", "add", "-q", "--detach", other, "main")
+
+    def move() -> None:
+        write(other, {"b.txt": first_line(TEXT)})
+        ground.git("update-ref", "refs/heads/main", commit(other, "quick"))
+
+    replace(ground, probe=Meddling("landing.before_ref", move)).merge(workspace)
+
+    assert set(subjects(ground.project)) > {"quick", "Do the work", "first"}
+    assert ground.git("show", "main:b.txt") == first_line(TEXT).removesuffix("\n")
+    assert ground.git("show", "main:a.txt") == last_line(TEXT).removesuffix("\n")
+
+
+def test_index_that_changes_meanwhile_is_kept(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+
+    def stage() -> None:
+        write(ground.project, {"b.txt": first_line(TEXT)})
+        ground.git("add", "b.txt")
+
+    replace(ground, probe=Meddling("landing.after_record", stage)).merge(workspace)
+
+    assert status(ground.project) == "M  b.txt"
+    assert subjects(ground.project) == ["Do the work", "first"]
+
+
+def test_file_that_changes_at_the_last_moment_takes_the_branch_back(ground: Ground) -> None:
+    workspace = ground.worked({"a.txt": last_line(TEXT), "b.txt": last_line(TEXT)})
+    before = shown(ground.project)
+    edit = Meddling("landing.after_file", lambda: write(ground.project, {"b.txt": "mine\n"}))
+
+    with pytest.raises(RefusedError, match="nothing was changed"):
+        replace(ground, probe=edit).merge(workspace)
+
+    assert ground.read("b.txt") == "mine\n"
+    write(ground.project, {"b.txt": TEXT})
+    assert shown(ground.project) == before
+    assert ground.leftovers == []
+
+
+def test_full_disk_takes_the_branch_back(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    before = shown(ground.project)
+
+    def fail() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for point, nth in (("landing.before_file", 2), ("landing.before_index", 1)):
+        with pytest.raises(WorkspaceError, match="nothing was changed"):
+            replace(ground, probe=Meddling(point, fail, nth)).merge(workspace)
+        assert shown(ground.project) == before
+        assert ground.leftovers == []
+    ground.merge(workspace)
+    assert status(ground.project) == ""
+
+
+def test_copy_of_a_directory_cannot_be_merged(ground: Ground) -> None:
+    copied = ground.with_mode(WorkspaceMode.COPY)
+
+    with pytest.raises(WorkspaceError, match="is no git worktree"):
+        copied.merge(copied.worked({"a.txt": last_line(TEXT)}))
+
+
+def test_symbolic_branch_is_refused(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    ground.git("symbolic-ref", "refs/heads/alias", "refs/heads/main")
+
+    with pytest.raises(RefusedError, match="another name of a branch"):
+        ground.merge(workspace, into="alias")
+
+
+def test_submodules_are_left_to_the_user(ground: Ground) -> None:
+    library = make_repository(ground.folder / "library")
+    git(
+        ground.project, "-c", "protocol.file.allow=always", "submodule", "add", "-q", library, "lib"
+    )
+    commit(ground.project, "submodule")
+    ground.git("checkout", "-q", "-b", "bumped")
+    write(ground.project / "lib", {"a.txt": "other\n"})
+    commit(ground.project / "lib", "bump")
+    commit(ground.project, "bump")
+    ground.git("checkout", "-q", "main")
+    workspace = changed(ground.make(), base="main")
+    directory = ground.directory(workspace)
+    git(directory, "merge", "-q", "--ff-only", "bumped")
+    worked = ground.snapshot(workspace)
+
+    with pytest.raises(RefusedError, match="submodules would change"):
+        ground.merge(worked)
+
+
+def test_landing_of_another_ground_is_untouched(tmp_path: Path, ground: Ground) -> None:
+    other = lay(tmp_path / "second")
+
+    other.merge(other.worked(WORK))
+
+    assert subjects(ground.project) == ["first"]
