@@ -59,6 +59,10 @@ OPERATIONS = {
     ("POST", "/v1/jobs/{job}/cancel"),
     ("POST", "/v1/jobs/{job}/resume"),
     ("POST", "/v1/jobs/{job}/retry"),
+    ("GET", "/v1/jobs/{job}/diff"),
+    ("GET", "/v1/workspaces"),
+    ("GET", "/v1/workspaces/{workspace}"),
+    ("DELETE", "/v1/workspaces/{workspace}"),
 }
 
 

@@ -47,6 +47,9 @@ COMMANDS = {
     "session": Entry(
         "nightherd.cli.sessions.list:session", "List, show, fork and manage sessions."
     ),
+    "workspace": Entry(
+        "nightherd.cli.workspaces.list:workspace", "List, show, open and remove workspaces."
+    ),
     "checkpoint": Entry(
         "nightherd.cli.checkpoints.checkpoint:checkpoint",
         "List and show checkpoints of jobs.",
@@ -56,7 +59,7 @@ COMMANDS = {
     ),
     "retention": Entry(
         "nightherd.cli.checkpoints.retention:retention",
-        "Plan and apply the deletion of old checkpoints.",
+        "Plan and apply the deletion of old checkpoints and unneeded workspaces.",
     ),
     "notify": Entry(
         "nightherd.cli.notifications.list:notify", "List notifications and test their targets."
@@ -81,6 +84,7 @@ ALIASES = {
     "schedules": "schedule",
     "sessions": "session",
     "tokens": "token",
+    "workspaces": "workspace",
 }
 """Accepted like the group they name, and not listed."""
 

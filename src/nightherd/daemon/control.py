@@ -85,6 +85,7 @@ def retention_row(run: RetentionRun | None) -> dict[str, Any] | None:
         "checkpoints": run.checkpoints,
         "jobs": run.jobs,
         "failures": run.failures,
+        "workspaces": run.workspaces,
         "next_at": timestamp(run.next_at),
     }
 

@@ -12,10 +12,12 @@ import msgspec
 from anyio import to_thread
 
 from nightherd.engine.checkpoints.retention import ApplyRetention, apply_retention, plans
+from nightherd.engine.workspaces.cleanup import removable
 from nightherd.errors import message_of, unwrapped
 from nightherd.files.atomic import atomic_write_json
+from nightherd.model.agents.agent import Fleet
 from nightherd.model.checkpoints.persistence import Persistence
-from nightherd.model.checkpoints.retention import JobPlan, RetentionRun, Step, next_step, run_text
+from nightherd.model.checkpoints.retention import RetentionRun, Step, next_step, run_text
 from nightherd.ports import Clock
 from nightherd.wiring.stores import load_persistence, open_journals, open_reader, open_retention
 
@@ -57,12 +59,14 @@ class AutomaticRetention:
         is_stopped: Callable[[], bool],
         *,
         first_s: float = FIRST_S,
+        fleet: Callable[[], Fleet | None] = lambda: None,
     ) -> None:
         self._state_dir = state_dir
         self._clock = clock
         self._report = report
         self._is_stopped = is_stopped
         self._first_s = first_s
+        self._fleet = fleet
         self._problem = ""
 
     async def keep(self) -> None:
@@ -82,7 +86,7 @@ class AutomaticRetention:
         run = await to_thread.run_sync(anyio.run, self._run)
         if run is None:
             return
-        if run.is_announcement or run.jobs or run.failures:
+        if run.is_announcement or run.jobs or run.workspaces or run.failures:
             self._report(run_text(run))
         write_run(self._state_dir, run)
 
@@ -95,17 +99,26 @@ class AutomaticRetention:
                     forget_runs(self._state_dir)
                 return None
             case Step.ANNOUNCE:
-                return _announced(self._planned(persistence, now), now)
+                return self._announced(persistence, now)
             case Step.APPLY:
                 return await self._applied(now)
 
-    def _planned(self, persistence: Persistence, now: datetime) -> list[JobPlan]:
+    def _announced(self, persistence: Persistence, now: datetime) -> RetentionRun:
+        """What the next run would delete, by what is on record now."""
         with closing(open_reader(self._state_dir)) as reader:
-            return list(plans(reader, open_journals(self._state_dir), persistence, now))
+            planned = list(plans(reader, open_journals(self._state_dir), persistence, now))
+            workspaces = len(list(removable(reader, now)))
+        return RetentionRun(
+            at=now,
+            is_announcement=True,
+            checkpoints=sum(len(one.going) for one in planned),
+            jobs=len(planned),
+            workspaces=workspaces,
+        )
 
     async def _applied(self, now: datetime) -> RetentionRun | None:
         """Delete what is planned; None when the daemon stops on the way, and the rest is for its next start."""
-        async with open_retention(self._state_dir) as room:
+        async with open_retention(self._state_dir, self._fleet()) as room:
             applied = await apply_retention(ApplyRetention(), room, is_stopped=self._is_stopped)
         if not applied.is_whole:
             return None
@@ -114,15 +127,11 @@ class AutomaticRetention:
             is_announcement=False,
             checkpoints=sum(len(one.going) for one in applied.done),
             jobs=len(applied.done),
-            failures=len(applied.failures),
+            failures=len(applied.failures) + len(applied.workspaces.failures),
+            workspaces=len(applied.workspaces.removed),
         )
 
     def _report_problem(self, problem: str) -> None:
         if problem != self._problem:
             self._report(f"retention: could not run: {problem}; trying again until it works")
         self._problem = problem
-
-
-def _announced(found: list[JobPlan], now: datetime) -> RetentionRun:
-    count = sum(len(one.going) for one in found)
-    return RetentionRun(at=now, is_announcement=True, checkpoints=count, jobs=len(found))

@@ -88,6 +88,7 @@ class Daemon:
             log.report,
             lambda: self._is_stopping,
             first_s=post.retention_after_s,
+            fleet=lambda: self._fleet,
         )
 
     async def run(self) -> None:

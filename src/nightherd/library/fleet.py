@@ -21,6 +21,7 @@ from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, 
 from nightherd.engine.operations.wait import run_and_wait
 from nightherd.errors import ConfigNotFoundError, RefusedError, RunnerError, UsageError
 from nightherd.library.inbox import Inbox
+from nightherd.library.workspaces import Workspaces
 from nightherd.model.agents.mcp import InjectedMcpServerDef
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.failure import RunnerErrorDetails, details_of, error_of
@@ -156,6 +157,8 @@ class OpenFleet:
         self._rescue = rescuer(context, admission.fleet)
         self.inbox = Inbox(context, state_dir, self._rescue)
         """What waits for a person."""
+        self.workspaces = Workspaces(context, state_dir)
+        """The directories that jobs work in, and what jobs changed."""
 
     async def submit(self, order: Order) -> Job:
         """Record the job and return once nothing can lose it; some worker runs it."""

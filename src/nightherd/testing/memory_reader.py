@@ -43,18 +43,13 @@ from nightherd.model.sessions.session import (
 )
 from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker, WorkerStatus
-from nightherd.model.workspaces.workspace import (
-    Workspace,
-    WorkspaceId,
-    WorkspaceQuery,
-    WorkspaceStatus,
-)
+from nightherd.testing.memory_workspaces import MemoryWorkspaceReader
 
 if TYPE_CHECKING:
     from nightherd.testing.memory_state import MemoryRows
 
 
-class MemoryReader:
+class MemoryReader(MemoryWorkspaceReader):
     """Every question about one memory state."""
 
     def __init__(self, rows: MemoryRows) -> None:
@@ -196,30 +191,6 @@ class MemoryReader:
     def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
         mine = [row for row in self._rows.all(ScheduleState) if agent in (None, row.agent)]
         return sorted(mine, key=lambda state: (state.agent, state.name))
-
-    def find_workspace(self, workspace_id: str) -> Workspace | None:
-        return self._rows.get(Workspace, workspace_id)
-
-    def list_workspaces(self, query: WorkspaceQuery) -> Sequence[Workspace]:
-        found = [
-            row
-            for row in self._rows.all(Workspace)
-            if query.agent in (None, row.agent)
-            and (query.before is None or row.number < query.before)
-            and (query.has_removed or row.status is not WorkspaceStatus.REMOVED)
-        ]
-        return sorted(found, key=lambda row: -row.number)[: query.limit]
-
-    def workspace_ids(self, prefix: str, limit: int) -> Sequence[WorkspaceId]:
-        found = [row for row in self._rows.all(Workspace) if row.id.startswith(prefix)]
-        return [row.id for row in sorted(found, key=lambda row: -row.number)][:limit]
-
-    def jobs_of_workspace(self, workspace_id: str, limit: int) -> Sequence[Job]:
-        mine = [job for job in self._rows.all(Job) if job.workspace_id == workspace_id]
-        return sorted(mine, key=lambda job: -job.number)[:limit]
-
-    def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:
-        return self._rows.open_jobs_in_workspace(workspace_id)
 
     def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
         known = [row for row in self._rows.all(LoginLimit) if row.next_start_at > at]

@@ -39,6 +39,7 @@ from nightherd.views.troubles import (
     troubles_in,
     troubles_of,
 )
+from nightherd.views.workspaces import WorkspaceView, observe, workspace_row
 
 
 def result_document(
@@ -146,6 +147,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """All jobs below it, at any level, first to last."""
     troubles: Troubles = NO_TROUBLES
     """The calls of it that were denied, and its hooks that failed."""
+    workspace: WorkspaceView | None = None
+    """The workspace it works in; None when it works in its agent's directory."""
 
 
 def show_job(
@@ -165,7 +168,13 @@ def show_job(
         session=reader.find_session(job.session_id) if job.session_id is not None else None,
         below=observe_jobs(reader, reader.jobs_below(job_id), is_at_work, now),
         troubles=troubles_of(job, journals),
+        workspace=_workspace_of(reader, job, now),
     )
+
+
+def _workspace_of(reader: StateReader, job: Job, now: datetime) -> WorkspaceView | None:
+    row = reader.find_workspace(job.workspace_id) if job.workspace_id is not None else None
+    return None if row is None else observe(reader, row, now)
 
 
 def _limit_in_the_way(reader: StateReader, job: Job, now: datetime) -> LoginLimit | None:
@@ -191,6 +200,7 @@ def job_document(view: JobView, now: datetime) -> dict[str, Any]:
     document["waited_seconds"] = seconds_of(waited(view, now))
     document["tree"] = tree_row(view.job, view.below)
     document["children"] = child_rows(view.job, view.below)
+    document["workspace"] = None if view.workspace is None else workspace_row(view.workspace)
     document |= troubles_document(view.troubles)
     document["executions"] = [_execution_row(execution) for execution in view.executions]
     return document

@@ -132,6 +132,7 @@ def job_row(job: ObservedJob) -> dict[str, Any]:
         "lost": lost_row(job.lost),
         "waits_behind": waits_behind_row(job.waits_behind),
         "session_id": job.session_id,
+        "workspace_id": job.workspace_id,
         "runtime_session_id": job.runtime_session_id,
         "forked_from": job.forked_from,
         "resumed_from": job.resumed_from,

@@ -12,7 +12,7 @@ from nightherd.model.ids import SessionId
 from nightherd.model.jobs.job import Job
 from nightherd.model.sessions.session import Session
 from nightherd.model.units import MicroUsd, to_usd
-from nightherd.ports import Journals, StateReader
+from nightherd.ports import ChangedPath, Journals, StateReader
 from nightherd.views.conversation import (
     DEEPEST,
     Place,
@@ -22,6 +22,9 @@ from nightherd.views.conversation import (
     segments_of,
 )
 from nightherd.views.sessions import session_row, up_to_now
+from nightherd.views.snapshots import Comparison as TreeComparison
+from nightherd.views.snapshots import compare_sessions as compare_files
+from nightherd.views.snapshots import path_row
 
 if TYPE_CHECKING:
     from nightherd.views.jobs import IsAtWork
@@ -100,6 +103,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     place: Place | None
     """Where the last of these ends; None when there is none."""
     sides: tuple[Side, Side]
+    files: TreeComparison | None = None
+    """The last files of both; None where one of them has no snapshot."""
 
 
 def compare(
@@ -121,6 +126,7 @@ def compare(
             _side(up_to_now(reader, journals, one, is_at_work, now, left), left, common),
             _side(up_to_now(reader, journals, other, is_at_work, now, right), right, common),
         ),
+        files=compare_files(reader, journals, one, other),
     )
 
 
@@ -146,15 +152,23 @@ def _side(session: Session, parts: Sequence[Segment], common: int) -> Side:
     )
 
 
-def comparison_document(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as plain data."""
+def comparison_document(
+    comparison: Comparison,
+    paths: Sequence[ChangedPath] | None = None,
+    patch: bytes | None = None,
+) -> dict[str, Any]:
+    """The comparison as plain data; `paths` are the files that differ, None where files cannot be compared."""
     place = comparison.place
-    return {
+    document: dict[str, Any] = {
         "common_messages": comparison.common,
         "job_id": place.job_id if place is not None else None,
         "seq": place.seq if place is not None else None,
         "sessions": [_side_document(side) for side in comparison.sides],
+        "files": None if paths is None else [path_row(path) for path in paths],
     }
+    if patch is not None:
+        document["patch"] = patch.decode("utf-8", "replace")
+    return document
 
 
 def _side_document(side: Side) -> dict[str, Any]:

@@ -221,6 +221,8 @@ def session_row(session: Session) -> dict[str, Any]:
         "runtime_type": session.runtime_type,
         "runtime_session_id": session.runtime_session_id,
         "working_directory": session.working_directory,
+        "agent_directory": session.agent_directory,
+        "workspace_id": session.workspace_id,
         "docker_enabled": session.docker_enabled,
         "created_at": timestamp(session.created_at),
         "last_active_at": timestamp(session.last_active_at),

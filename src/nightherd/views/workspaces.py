@@ -10,7 +10,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from nightherd.errors import AmbiguousIdError, NotFoundError, WorkspaceNotFoundError
+from nightherd.errors import (
+    AmbiguousIdError,
+    NotFoundError,
+    WorkspaceError,
+    WorkspaceNotFoundError,
+)
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
 from nightherd.model.sessions.session import SESSION_LIFECYCLE, is_expired
@@ -22,7 +27,7 @@ from nightherd.model.workspaces.workspace import (
     WorkspaceStatus,
 )
 from nightherd.next_step import Action, NextStep
-from nightherd.ports import ChangedPath, StateReader
+from nightherd.ports import ChangedPath, SnapshotReader, StateReader, WorkspaceFiles
 from nightherd.views.jobs import LAST, find_job_id, get_job, timestamp
 from nightherd.views.sessions import find_session
 from nightherd.views.snapshots import HOW_TO_GET_ONE, path_row
@@ -140,6 +145,34 @@ def observe(reader: StateReader, workspace: Workspace, now: datetime) -> Workspa
         open_jobs=reader.open_jobs_in_workspace(workspace.id),
         hold=what_keeps_it(reader, workspace, now),
     )
+
+
+def show_workspace(
+    row: Workspace,
+    reader: StateReader,
+    files: WorkspaceFiles,
+    snapshots: SnapshotReader,
+    now: datetime,
+) -> ShownWorkspace:
+    """Return the workspace with everything around it. Measures its directory and compares its snapshots."""
+    is_there = row.is_there and files.is_whole(row)
+    return ShownWorkspace(
+        view=observe(reader, row, now),
+        directory=files.directory(row),
+        is_there=is_there,
+        size_bytes=files.measure(row) if is_there else row.size_bytes,
+        jobs=reader.jobs_of_workspace(row.id, SHOWN_JOBS),
+        changes=_changes(row, snapshots),
+    )
+
+
+def _changes(row: Workspace, snapshots: SnapshotReader) -> Sequence[ChangedPath]:
+    """What the workspace changed, as of its last snapshot; nothing where the store is gone."""
+    if row.store is None or row.base_tree is None or row.tree is None:
+        return ()
+    with suppress(WorkspaceError):
+        return snapshots.changed_paths(row.store, row.base_tree, row.tree)
+    return ()
 
 
 def list_page(reader: StateReader, query: WorkspaceQuery, now: datetime) -> WorkspacePage:

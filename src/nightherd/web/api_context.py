@@ -17,11 +17,13 @@ from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.inbox.token import secret_hash
+from nightherd.ports import SnapshotReader
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Counters, Tails
 from nightherd.wiring.machine import boot_id
 from nightherd.wiring.running import rescuer
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
+from nightherd.wiring.workspaces import open_snapshot_reader
 
 
 def _ignore_notice(trouble: str) -> None:
@@ -59,6 +61,8 @@ class ApiContext:
     """Called when a worker in this process may have something to do at once."""
     reload: Callable[[], None] = _nothing
     """Called when a person accepted what the fleet's files give agents."""
+    snapshots: SnapshotReader
+    """Compares snapshots of workspaces."""
 
     @property
     def context(self) -> WorkerContext:
@@ -108,6 +112,7 @@ async def open_api_context(
                 directory=directory_identity(state_dir),
                 wake=wake,
                 reload=reload,
+                snapshots=open_snapshot_reader(state_dir),
             )
         finally:
             ask.close()

@@ -80,6 +80,8 @@ JOB = object_with("id", "agent", "status", "created_at", "usage", "cost_usd", "s
 SESSION = object_with("id", "agent", "mode", "status", "created_at", "job_count")
 ITEM = object_with("id", "kind", "status", "created_at", "title", "hash", "verdicts")
 EVENT = object_with("seq", "type", "timestamp")
+WORKSPACE = object_with("id", "agent", "mode", "scope", "state", "root", "is_dirty", "size_bytes")
+DIFF = object_with("job_id", "workspace", "before", "after", "files", "left_out")
 
 RETRY_MS = 1_000
 """After how long a client that lost the stream comes back."""

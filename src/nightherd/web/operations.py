@@ -56,6 +56,15 @@ class Sender:
                 hint="send the request from your own shell",
             )
 
+    async def must_be_person(self, what: str) -> None:
+        """`RefusedError` when an agent of this fleet sent the request: only a person may do `what`."""
+        execution = await to_thread.run_sync(self._agent_above)
+        if execution is not None:
+            raise RefusedError(
+                f"only a person may {what}, and an agent sent the request (execution {execution})",
+                hint="send the request from your own shell",
+            )
+
     def _agent_above(self) -> str | None:
         pid = self._find_pid()
         return None if pid is None else find_agent_above(pid, self._directory)

@@ -24,7 +24,17 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import RandomText
 from nightherd.model.inbox.token import WEB_PERSON
 from nightherd.model.webhooks import LOOPBACK, is_loopback
-from nightherd.web import answer_page, hooks, inbox, jobs, metrics, operations, problem, sessions
+from nightherd.web import (
+    answer_page,
+    hooks,
+    inbox,
+    jobs,
+    metrics,
+    operations,
+    problem,
+    sessions,
+    workspaces,
+)
 from nightherd.web import fleet as fleet_paths
 from nightherd.web.api_context import ApiContext
 from nightherd.web.guard import LARGEST_HEAD, Door, Guard, host_of
@@ -59,7 +69,10 @@ def make_app(site: ApiContext) -> FastAPI:
     )
     app.state.site = site
     problem.install(app)
-    for room in (fleet_paths, jobs, sessions, inbox, answer_page, hooks, metrics, operations):
+    rooms = (
+        fleet_paths, jobs, sessions, workspaces, inbox, answer_page, hooks, metrics, operations,
+    )  # fmt: skip
+    for room in rooms:
         app.include_router(room.router)
     return app
 

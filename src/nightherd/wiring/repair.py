@@ -21,6 +21,7 @@ from nightherd.wiring.stores import (
     open_threads,
     system_clock,
 )
+from nightherd.wiring.workspaces import cleanup_context, open_survey
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -127,6 +128,7 @@ async def open_turn_import(
 def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> list[Check]:
     """Everything a doctor looks at in `state_dir`, in the order of repair."""
     from nightherd.engine.doctor.doctor import record_checks
+    from nightherd.engine.doctor.workspaces import workspace_check
     from nightherd.files.paths import directory_identity
     from nightherd.journal.bodies import BlobCheck
     from nightherd.mirror.checkup import is_kept, mirror_checks
@@ -162,7 +164,8 @@ def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> li
         record.journals,
         now,
     )
-    return [*quick, *agreeing, mirror, suspended, *deep, *reading, each_file, threads]
+    workspaces = workspace_check(cleanup_context(state_dir, record, None), open_survey(state_dir))
+    return [*quick, *agreeing, workspaces, mirror, suspended, *deep, *reading, each_file, threads]
 
 
 def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> list[Check]:

@@ -159,10 +159,13 @@ def open_threads(state_dir: Path, persistence: Persistence) -> ThreadStateFiles:
 
 
 @asynccontextmanager
-async def open_retention(state_dir: Path) -> AsyncIterator[RetentionContext]:
-    """Everything retention needs, on `state_dir`."""
+async def open_retention(
+    state_dir: Path, fleet: Fleet | None = None
+) -> AsyncIterator[RetentionContext]:
+    """Everything retention needs, on `state_dir`; `fleet` says how workspaces are snapshotted."""
     from nightherd.engine.checkpoints.retention import RetentionContext
     from nightherd.mirror.threads import ThreadArchive
+    from nightherd.wiring.workspaces import cleanup_context
 
     persistence = load_persistence(state_dir)
     async with open_repair(state_dir) as record:
@@ -174,6 +177,7 @@ async def open_retention(state_dir: Path) -> AsyncIterator[RetentionContext]:
             clock=record.clock,
             persistence=persistence,
             archive=ThreadArchive(state_dir, files),
+            workspaces=cleanup_context(state_dir, record, fleet),
         )
 
 

@@ -11,8 +11,8 @@ from surfaces.drivers import Cli, Shell, submit_pending
 
 ROW_KEYS = {
     "id", "agent", "schedule", "trigger_type", "trigger_id", "status", "exit_reason",
-    "suspend_reason", "resumes_at", "lost", "waits_behind", "session_id", "runtime_session_id", "forked_from",
-    "resumed_from", "parent_job_id", "priority", "restart_count", "created_at", "started_at", "finished_at",
+    "suspend_reason", "resumes_at", "lost", "waits_behind", "session_id", "workspace_id", "runtime_session_id",
+    "forked_from", "resumed_from", "parent_job_id", "priority", "restart_count", "created_at", "started_at", "finished_at",
     "duration_seconds", "turns", "messages", "usage", "cost_usd", "summary", "error", "output_file",
 }  # fmt: skip
 
@@ -160,6 +160,7 @@ def test_show_for_programs_has_texts_and_executions(cli: Cli, three: list[str]) 
         "failed_hooks",
         "cut_off",
         "journal_error",
+        "workspace",
     }
     times = {"worked_seconds", "waited_seconds"}
     assert set(result.data) == ROW_KEYS | added | times

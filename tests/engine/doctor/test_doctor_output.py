@@ -45,6 +45,7 @@ def test_document_has_every_check_with_its_findings(used: Ward) -> None:
         "workers",
         "record",
         "orphans",
+        "workspaces",
         "mirror",
         "suspended-state-files",
         "git",
@@ -105,7 +106,7 @@ def test_database_that_is_gone_is_explained_once(used: Ward) -> None:
     out = used.cli("doctor").out
 
     assert out.count("is gone, and the ledger beside it has its rows") == 1
-    assert out.count("as above") == 4
+    assert out.count("as above") == 5
 
 
 def test_name_of_a_file_cannot_write_to_the_terminal(used: Ward) -> None:

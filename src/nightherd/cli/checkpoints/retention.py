@@ -1,4 +1,4 @@
-"""`nightherd retention`: plan and apply the deletion of old checkpoints."""
+"""`nightherd retention`: plan and apply the deletion of old checkpoints and of workspaces that nothing keeps."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Any
 import anyio
 import click
 
+from nightherd.cli.imports import fleet_if_any
 from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.screen.render import table
+from nightherd.cli.screen.render import Screen, table
 from nightherd.engine.checkpoints.retention import Applied, ApplyRetention, apply_retention, plans
+from nightherd.engine.workspaces.cleanup import removable
 from nightherd.model.checkpoints.retention import JobPlan
 from nightherd.model.text import counted
+from nightherd.model.units import format_size
+from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
 from nightherd.views.jobs import find_job_id
 from nightherd.wiring.stores import (
     load_persistence,
@@ -24,6 +28,7 @@ from nightherd.wiring.stores import (
 )
 
 HEADING = ("JOB", "DELETE", "WHY", "KEEP", "THEN")
+WORKSPACES = ("WORKSPACE", "AGENT", "SIZE", "WHY")
 
 
 @click.group(
@@ -32,17 +37,18 @@ HEADING = ("JOB", "DELETE", "WHY", "KEEP", "THEN")
     entries={
         "plan": Entry(
             "nightherd.cli.checkpoints.retention:show_plan",
-            "List the checkpoints that would be deleted.",
+            "List the checkpoints and workspaces that would be deleted.",
         ),
-        "apply": Entry(
-            "nightherd.cli.checkpoints.retention:apply", "Delete the planned checkpoints."
-        ),
+        "apply": Entry("nightherd.cli.checkpoints.retention:apply", "Delete what is planned."),
     },
     default="plan",
     epilog="Example: nightherd retention plan",
 )
 def retention() -> None:
-    """Plan and apply the deletion of old checkpoints. `retention` in state_persistence.yaml decides; jobs and journals stay."""
+    """Plan and apply the deletion of old checkpoints and unneeded workspaces. Jobs, journals and snapshots stay.
+
+    `retention` in state_persistence.yaml decides about checkpoints, `keep` in the fleet file about workspaces.
+    """
 
 
 @click.command("plan", epilog="Example: nightherd retention plan --json")
@@ -50,18 +56,27 @@ def retention() -> None:
 @json_option
 @click.pass_obj
 def show_plan(invocation: Invocation, job: str | None) -> None:
-    """List the checkpoints that would be deleted. Changes nothing."""
+    """List the checkpoints and workspaces that would be deleted. Changes nothing."""
     screen, now = invocation.screen, system_clock().now()
-    planned = _planned(invocation, job)
+    planned, workspaces = _planned(invocation, job)
     if screen.is_json:
-        screen.document("retention", [plan_row(plan) for plan in planned], now, is_dry_run=True)
+        screen.document(
+            "retention",
+            [plan_row(plan) for plan in planned],
+            now,
+            is_dry_run=True,
+            workspaces=[_workspace_row(row) for row in workspaces],
+        )
         return
-    if not planned:
-        screen.say("no checkpoints to delete")
+    if not planned and not workspaces:
+        screen.say("no checkpoints or workspaces to delete")
         return
-    screen.show(
-        table(HEADING, [_cells(plan) for plan in planned], width=screen.width, style=screen.out)
-    )
+    if planned:
+        cells = [_cells(plan) for plan in planned]
+        screen.show(table(HEADING, cells, width=screen.width, style=screen.out))
+    if workspaces:
+        rows = [_workspace_cells(row) for row in workspaces]
+        screen.show(table(WORKSPACES, rows, width=screen.width, style=screen.out))
     screen.flush()
     screen.say("apply it: nightherd retention apply")
 
@@ -72,40 +87,60 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
 @json_option
 @click.pass_context
 def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
-    """Delete the planned checkpoints. Archives them first if the configuration says so."""
+    """Delete what is planned. Archives checkpoints first if the configuration says so."""
     invocation = invocation_of(ctx)
     if dry_run:
         ctx.invoke(show_plan, job=job)
         return
     screen, now = invocation.screen, system_clock().now()
     applied = anyio.run(_apply, invocation, job)
-    done, failures = applied.done, applied.failures
+    done, failures = applied.done, {**applied.failures, **applied.workspaces.failures}
     if screen.is_json:
-        rows = [plan_row(plan) for plan in done]
-        screen.document("retention", rows, now, is_dry_run=False, failures=dict(failures))
+        screen.document(
+            "retention",
+            [plan_row(plan) for plan in done],
+            now,
+            is_dry_run=False,
+            failures=dict(failures),
+            workspaces=[_workspace_row(row) for row in applied.workspaces.removed],
+        )
     else:
-        count = sum(len(plan.going) for plan in done)
-        deleted = f"deleted {counted(count, 'checkpoint')} of {counted(len(done), 'job')}"
-        screen.say(deleted if done or failures else "no checkpoints to delete")
-        for job_id, message in failures.items():
-            screen.say(f"{job_id}: {message}")
+        _say_applied(applied, screen)
     if failures:
         ctx.exit(1)
 
 
+def _say_applied(applied: Applied, screen: Screen) -> None:
+    done, cleaned = applied.done, applied.workspaces
+    count = sum(len(plan.going) for plan in done)
+    deleted = [f"{counted(count, 'checkpoint')} of {counted(len(done), 'job')}"] if done else []
+    if cleaned.removed:
+        size = format_size(cleaned.freed_bytes)
+        deleted.append(f"{counted(len(cleaned.removed), 'workspace')} ({size})")
+    if deleted:
+        screen.say(f"deleted {' and '.join(deleted)}")
+    elif not applied.failures and not cleaned.failures:
+        screen.say("no checkpoints or workspaces to delete")
+    for refusal in cleaned.refused:
+        screen.say(f"kept workspace {refusal.workspace.id}: {refusal.reason}")
+    for name, message in {**applied.failures, **cleaned.failures}.items():
+        screen.say(f"{name}: {message}")
+
+
 async def _apply(invocation: Invocation, job: str | None) -> Applied:
-    async with open_retention(invocation.state_directory()) as room:
+    async with open_retention(invocation.state_directory(), fleet_if_any(invocation)) as room:
         job_id = find_job_id(room.reader, job) if job is not None else None
         return await apply_retention(ApplyRetention(job_id=job_id), room)
 
 
-def _planned(invocation: Invocation, job: str | None) -> list[JobPlan]:
+def _planned(invocation: Invocation, job: str | None) -> tuple[list[JobPlan], list[Workspace]]:
     state = invocation.state_directory()
     persistence = load_persistence(state)
     with closing(open_reader(state)) as reader:
         job_id = find_job_id(reader, job) if job is not None else None
         now = system_clock().now()
-        return list(plans(reader, open_journals(state), persistence, now, job_id))
+        planned = list(plans(reader, open_journals(state), persistence, now, job_id))
+        return planned, [] if job_id is not None else list(removable(reader, now))
 
 
 def plan_row(plan: JobPlan) -> dict[str, Any]:
@@ -117,6 +152,16 @@ def plan_row(plan: JobPlan) -> dict[str, Any]:
         "archived": plan.is_archived,
         "deleted": plan.is_deleted,
     }
+
+
+def _workspace_row(row: Workspace) -> dict[str, Any]:
+    return {"id": row.id, "agent": row.agent, "keep": row.keep.value, "size_bytes": row.size_bytes}
+
+
+def _workspace_cells(row: Workspace) -> tuple[str, str, str, str]:
+    size = "-" if row.size_bytes is None else format_size(row.size_bytes)
+    is_half_removed = row.status is WorkspaceStatus.REMOVING
+    return row.id, row.agent, size, "half removed" if is_half_removed else f"keep: {row.keep}"
 
 
 def _cells(plan: JobPlan) -> tuple[str, str, str, str, str]:

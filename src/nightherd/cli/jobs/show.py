@@ -74,6 +74,8 @@ def show(invocation: Invocation, job: str) -> None:
     screen.show(job_card(view, screen, now, [limit_text(one) for one in limits]))
     screen.flush()
     screen.say(f"events: nightherd jobs tail {view.job.id}")
+    if view.workspace is not None:
+        screen.say(f"changes: nightherd jobs diff {view.job.id}")
 
 
 MOST_CHILDREN, MOST_DENIALS, MOST_HOOKS = 20, 5, 5
@@ -91,6 +93,7 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
         ("status", style.status(job.status.value if job.lost is None else "lost") + why_text(job)),
         ("trigger", job.trigger_type.value + (f" ({job.trigger_id})" if job.trigger_id else "")),
         ("session", _session(view)),
+        *_workspace(view),
         ("created", screen.when(job.created_at, now)),
         ("started", screen.when(job.started_at, now)),
         ("finished", screen.when(job.finished_at, now)),
@@ -194,6 +197,15 @@ def _session(view: JobView) -> str:
     if session is None:
         return view.job.session_id or "-"
     return f"{session.id} ({session.mode.value}, {counted(session.job_count, 'job')})"
+
+
+def _workspace(view: JobView) -> list[tuple[str, str]]:
+    """Where the job works, when that is a workspace: its id, its state, and its branch."""
+    if view.workspace is None:
+        return []
+    row = view.workspace.workspace
+    branch = f", branch {one_line(row.branch)}" if row.branch else ""
+    return [("workspace", f"{row.id} ({row.mode.value}, {view.workspace.state}{branch})")]
 
 
 def _texts(view: JobView, screen: Screen) -> list[str]:

@@ -85,6 +85,15 @@ GLYPHS = {
     "idle": ("○", "32"),
     "error": ("✗", "31"),
     "disabled": ("⊘", "35"),
+    "working": ("●", "36"),
+    "making": ("○", "33"),
+    "clean": ("○", "32"),
+    "dirty": ("±", "33"),
+    "applied": ("✔", "32"),
+    "merged": ("✔", "32"),
+    "pushed": ("✔", "32"),
+    "removing": ("◌", "35"),
+    "removed": ("⊘", "35"),
 }
 """A sign and an ANSI colour for each status; the word always stands beside them."""
 
@@ -221,6 +230,16 @@ class Screen:
         """Write data at once, without waiting for the end of a line."""
         self._out.write(text)
         self._out.flush()
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write data byte for byte, for programs; a stream without bytes gets what can be decoded."""
+        self._out.flush()
+        raw = getattr(self._out, "buffer", None)
+        if raw is None:
+            self.write(data.decode("utf-8", "backslashreplace"))
+            return
+        raw.write(data)
+        raw.flush()
 
     def say(self, text: str = "") -> None:
         """One line or several of talk; written at once, dropped when standard error is closed."""

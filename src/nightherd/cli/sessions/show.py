@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import click
 
@@ -27,7 +28,12 @@ from nightherd.views.conversation import (
     history_page,
     unreadable,
 )
-from nightherd.views.session_family import branch_document, comparison_document, family_of
+from nightherd.views.session_family import (
+    Comparison,
+    branch_document,
+    comparison_document,
+    family_of,
+)
 from nightherd.views.session_family import compare as compare_sessions
 from nightherd.views.sessions import (
     SessionView,
@@ -154,10 +160,14 @@ def tree(invocation: Invocation, session: str) -> None:
 @click.command("compare", epilog="Example: nightherd session compare sess-a1b2c3d4 @last")
 @click.argument("one", metavar="SESSION", shell_complete=complete_sessions)
 @click.argument("other", metavar="SESSION", shell_complete=complete_sessions)
+@click.option("--diff", "has_patch", is_flag=True, help="Also show the patch between their files.")
 @json_option
 @click.pass_obj
-def compare(invocation: Invocation, one: str, other: str) -> None:
-    """Compare two sessions. Shows where they diverge, and the messages, cost and outcome of each since then."""
+def compare(invocation: Invocation, one: str, other: str, has_patch: bool) -> None:
+    """Compare two sessions. Shows where they diverge, the messages, cost and outcome of each since then.
+
+    Where both have workspaces, it also shows which files differ, from the first to the second.
+    """
     screen, now = invocation.screen, system_clock().now()
     journals = open_journals(invocation.state_directory())
     first, second = (imported_session(invocation, named) for named in (one, other))
@@ -171,6 +181,46 @@ def compare(invocation: Invocation, one: str, other: str) -> None:
             now,
         )
     if screen.is_json:
-        screen.document("session_comparison", comparison_document(comparison), now)
-    else:
-        screen.show(comparison_text(comparison, screen))
+        document = _comparison_document(comparison, invocation, has_patch=has_patch)
+        screen.document("session_comparison", document, now)
+        return
+    screen.show(comparison_text(comparison, screen))
+    _show_files(comparison, invocation, has_patch=has_patch)
+
+
+def _comparison_document(
+    comparison: Comparison, invocation: Invocation, *, has_patch: bool
+) -> dict[str, Any]:
+    from nightherd.wiring.workspaces import open_snapshot_reader
+
+    files = comparison.files
+    if files is None:
+        return comparison_document(comparison)
+    snapshots = open_snapshot_reader(invocation.state_directory())
+    trees = (files.store, files.before, files.after)
+    paths = snapshots.changed_paths(*trees, other=files.other)
+    patch = snapshots.patch(*trees, other=files.other) if has_patch else None
+    return comparison_document(comparison, paths, patch)
+
+
+def _show_files(comparison: Comparison, invocation: Invocation, *, has_patch: bool) -> None:
+    """Show which files differ between the sessions, or why that cannot be shown."""
+    from nightherd.cli.screen.patch import show_patch
+    from nightherd.wiring.workspaces import open_snapshot_reader
+
+    screen, files = invocation.screen, comparison.files
+    if files is None:
+        screen.flush()
+        screen.say("their files cannot be compared: both sessions need a workspace")
+        return
+    if files.is_empty:
+        screen.show("\nthe same files")
+        return
+    snapshots = open_snapshot_reader(invocation.state_directory())
+    trees = (files.store, files.before, files.after)
+    stat = snapshots.stat_text(*trees, other=files.other)
+    screen.show("\nfiles, from the first to the second")
+    screen.write(neutralise(stat))
+    if has_patch:
+        screen.show()
+        show_patch(snapshots.patch(*trees, other=files.other), screen)

@@ -1,4 +1,7 @@
-"""Retention: what the plan says is done: archived first, then taken away. Rows and journals stay."""
+"""Retention: what the plan says is done: archived first, then taken away. Rows and journals stay.
+
+Workspaces that nothing keeps any more go with the same run.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from nightherd.engine.workspaces.cleanup import Cleanup, CleanupContext, sweep
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.change import Refused
 from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
@@ -18,6 +22,8 @@ from nightherd.model.jobs.job import Job
 from nightherd.model.sessions.session import Session
 from nightherd.ports import Clock, Journals, StateReader, StateWriter
 from nightherd.views.checkpoints import checkpoint_row, list_bookmarks
+
+NOTHING_CLEANED = Cleanup()
 
 
 class Archive(Protocol):
@@ -39,6 +45,8 @@ class RetentionContext(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     persistence: Persistence
     archive: Archive
+    workspaces: CleanupContext | None = None
+    """How workspaces are removed; None where there are none to be."""
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +57,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """Why it could not be done, by job."""
     is_whole: bool = True
     """False when it was stopped on the way."""
+    workspaces: Cleanup = NOTHING_CLEANED
+    """What became of the workspaces that nothing keeps any more."""
 
 
 def plans(
@@ -95,7 +105,7 @@ def _branches(reader: StateReader, session_id: SessionId) -> Iterator[Session]:
 
 
 class ApplyRetention(msgspec.Struct, frozen=True, kw_only=True):
-    """The checkpoints that retention deletes now: those of one job, else of all."""
+    """What retention deletes now: the checkpoints of one job, else those of all jobs, and workspaces."""
 
     job_id: JobId | None = None
 
@@ -121,7 +131,10 @@ async def apply_retention(
             failures[one.job_id] = error.message
         except OSError as error:
             failures[one.job_id] = f"{error.strerror}: {error.filename}"
-    return Applied(done=done, failures=failures)
+    if request.job_id is not None or room.workspaces is None:
+        return Applied(done=done, failures=failures)
+    cleaned = await sweep(room.workspaces, is_stopped=is_stopped)
+    return Applied(done=done, failures=failures, is_whole=cleaned.is_whole, workspaces=cleaned)
 
 
 async def apply_plan(found: JobPlan, room: RetentionContext) -> Sequence[Checkpoint]:

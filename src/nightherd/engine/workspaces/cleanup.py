@@ -7,13 +7,16 @@ the next cleanup. Before that, a fresh snapshot says what would be lost. Snapsho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 from anyio import to_thread
 from msgspec.structs import replace
 
 from nightherd.errors import NightherdError, RefusedError, WorkspaceError
+from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Refused, Why
+from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.text import counted
 from nightherd.model.workspaces.changes import NoteWorkspace, RemoveWorkspace
 from nightherd.model.workspaces.policy import WorkspacePolicy
@@ -27,9 +30,23 @@ PolicyOf = Callable[[Workspace], WorkspacePolicy]
 """How the files of a workspace are snapshotted: as its agent says now."""
 
 
-def policy_of_mode(workspace: Workspace) -> WorkspacePolicy:
+def usual_policy(workspace: Workspace) -> WorkspacePolicy:
     """Return the policy of a workspace whose agent is not known any more."""
     return WorkspacePolicy(mode=workspace.mode, scope=workspace.scope, keep=workspace.keep)
+
+
+def policies_of(agents: Mapping[str, Agent], reader: StateReader) -> PolicyOf:
+    """Return the policy that each workspace has by its agent and the schedule of its last job."""
+
+    def policy_of(workspace: Workspace) -> WorkspacePolicy:
+        agent = agents.get(workspace.agent)
+        if agent is None:
+            return usual_policy(workspace)
+        job = reader.find_job(workspace.job_id) if workspace.job_id is not None else None
+        policy = for_schedule(agent, job.schedule if job is not None else None).workspace
+        return policy if policy.mode is workspace.mode else usual_policy(workspace)
+
+    return policy_of
 
 
 class CleanupContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +58,7 @@ class CleanupContext(msgspec.Struct, frozen=True, kw_only=True):
     files: WorkspaceFiles
     snapshots: SnapshotReader | None = None
     """Says how many files would be lost; None where nobody is told."""
-    policy_of: PolicyOf = policy_of_mode
+    policy_of: PolicyOf = usual_policy
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,11 +85,10 @@ class Cleanup(msgspec.Struct, frozen=True, kw_only=True):
         return sum(workspace.size_bytes or 0 for workspace in self.removed)
 
 
-def removable(context: CleanupContext) -> Iterator[Workspace]:
+def removable(reader: StateReader, now: datetime) -> Iterator[Workspace]:
     """The workspaces that `keep` does not hold any more, by their rows, and those that are half removed."""
-    now = context.clock.now()
-    for workspace in every_workspace(context.reader, WorkspaceQuery(limit=PAGE)):
-        if what_keeps_it(context.reader, workspace, now) is None:
+    for workspace in every_workspace(reader, WorkspaceQuery(limit=PAGE)):
+        if what_keeps_it(reader, workspace, now) is None:
             yield workspace
 
 
@@ -83,9 +99,8 @@ async def sweep(
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Cleanup:
     """Remove what `removable` names. One whose files changed after its last job is left to a person."""
-    return await clean(
-        list(removable(context)), context, is_dry=is_dry, is_sweep=True, is_stopped=is_stopped
-    )
+    rows = list(removable(context.reader, context.clock.now()))
+    return await clean(rows, context, is_dry=is_dry, is_sweep=True, is_stopped=is_stopped)
 
 
 async def clean(

@@ -130,7 +130,9 @@ class RetentionRun(msgspec.Struct, frozen=True, kw_only=True):
     """Removed, or to be removed."""
     jobs: int
     failures: int = 0
-    """Jobs whose checkpoints could not be removed."""
+    """Jobs whose checkpoints, and workspaces, could not be removed."""
+    workspaces: int = 0
+    """Workspaces removed, or to be removed."""
 
     @property
     def next_at(self) -> datetime:
@@ -151,12 +153,14 @@ def next_step(retention: Retention, last: RetentionRun | None, now: datetime) ->
 def run_text(run: RetentionRun, spell: SpellStep = plain_step) -> str:
     """Return the run on one line, with what a person can do about it as `spell` writes it."""
     count = f"{counted(run.checkpoints, 'checkpoint')} of {counted(run.jobs, 'job')}"
+    count += f" and {counted(run.workspaces, 'workspace')}" if run.workspaces else ""
     apply_now = spell(NextStep(Action.APPLY_RETENTION))
     if not run.is_announcement:
         failed = f"; {counted(run.failures, 'job')} failed" if run.failures else ""
         retry = f"; to see why: {apply_now}" if run.failures else ""
         return f"retention: archived or removed {count}{failed}{retry}"
-    what = f"will archive or remove {count}" if run.jobs else "will run once a day"
+    has_work = run.jobs or run.workspaces
+    what = f"will archive or remove {count}" if has_work else "will run once a day"
     return (
         f"retention: {what}, from {run.next_at:%Y-%m-%dT%H:%M:%SZ} on; jobs and journals stay. "
         f"To see what: {spell(NextStep(Action.PLAN_RETENTION))}. To do it now: {apply_now}. "

@@ -1,0 +1,1 @@
+"""Commands for workspaces: the directories that jobs work in."""
