@@ -226,8 +226,9 @@ class JobWorkspace:
     async def _apply_use(self, choice: Choice) -> Applied | Refused:
         workspace = choice.workspace
         if choice.is_known and workspace.status is not WorkspaceStatus.MAKING:
-            is_whole = await to_thread.run_sync(self._files.is_whole, workspace)
-            status = workspace.status if is_whole else WorkspaceStatus.MAKING
+            is_ready = workspace.status is WorkspaceStatus.READY
+            is_whole = is_ready and await to_thread.run_sync(self._files.is_whole, workspace)
+            status = WorkspaceStatus.READY if is_whole else WorkspaceStatus.MAKING
             workspace = replace(workspace, status=status, keep=self._policy.keep)
         change = UseWorkspace(
             job_id=self._job.id,
@@ -264,7 +265,7 @@ class JobWorkspace:
         )
         changes: list[Change] = [change]
         if made.directory != self._files.directory(workspace):
-            moved = replace(workspace, prefix=made.prefix)
+            moved = replace(workspace, prefix=made.prefix, status=WorkspaceStatus.READY)
             changes.append(
                 UseWorkspace(
                     job_id=self._job.id,
