@@ -158,7 +158,8 @@ class Git:
         """Return how the command ended; `WorkspaceError` only when it cannot be started."""
         environment = self._environment(place, needs_credentials=needs_credentials)
         environment.update(variables or {})
-        return _finish(self._start(place, arguments, environment), data, timeout)
+        check = None if self._is_stopped is None else self.check_stopped
+        return _finish(self._start(place, arguments, environment), data, timeout, check)
 
     def attempt_together(
         self, *commands: tuple[Place, Sequence[Argument]], timeout: float = TIMEOUT_S
@@ -175,23 +176,6 @@ class Git:
             for process in started[len(outputs) :]:
                 _kill(process)
         return outputs
-
-    def _communicate(
-        self, process: subprocess.Popen[bytes], data: bytes | None, timeout: float
-    ) -> tuple[bytes, bytes]:
-        if self._is_stopped is None:
-            return process.communicate(data or b"", timeout)
-        deadline = time.monotonic() + timeout
-        rest = data or b""
-        while True:
-            left = max(deadline - time.monotonic(), 0.0)
-            try:
-                return process.communicate(rest, min(left, STOP_S))
-            except subprocess.TimeoutExpired:
-                self.check_stopped()
-                if left == 0:
-                    raise
-                rest = b""  # the first call goes on with all of it
 
     def in_repository(
         self,
@@ -283,10 +267,19 @@ class Git:
         return variables | {name: value for name, value in named.items() if value is not None}
 
 
-def _finish(process: subprocess.Popen[bytes], data: bytes | None, timeout: float) -> Output:
+def _finish(
+    process: subprocess.Popen[bytes],
+    data: bytes | None,
+    timeout: float,
+    check: Callable[[], None] | None = None,
+) -> Output:
+    """How the command ended. It is killed when it takes too long, or when `check` raises."""
     is_timed_out = False
     try:
-        out, err = process.communicate(data or b"", timeout)
+        if check is None:
+            out, err = process.communicate(data or b"", timeout)
+        else:
+            out, err = _communicate(process, data or b"", timeout, check)
     except subprocess.TimeoutExpired:
         is_timed_out = True
         out, err = _kill(process)
@@ -294,6 +287,21 @@ def _finish(process: subprocess.Popen[bytes], data: bytes | None, timeout: float
         _kill(process)
         raise
     return Output(status=process.returncode, out=out, err=err, is_timed_out=is_timed_out)
+
+
+def _communicate(
+    process: subprocess.Popen[bytes], data: bytes, timeout: float, check: Callable[[], None]
+) -> tuple[bytes, bytes]:
+    deadline = time.monotonic() + timeout
+    while True:
+        left = max(deadline - time.monotonic(), 0.0)
+        try:
+            return process.communicate(data, min(left, STOP_S))
+        except subprocess.TimeoutExpired:
+            check()
+            if left == 0:
+                raise
+            data = b""  # the first call goes on with all of it
 
 
 def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

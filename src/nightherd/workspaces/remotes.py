@@ -38,7 +38,9 @@ MISSING = re.compile(
     r"|returned error: (404|410)|no such file or directory|Could not find (the )?repository|project you were looking for",
     re.IGNORECASE,
 )
-FORBIDDEN = re.compile(r"transport '[^']*' not allowed|mismatched algorithms")
+FORBIDDEN = re.compile(
+    r"transport '[^']*' not allowed|strange \w+ '.*' blocked|mismatched algorithms"
+)
 WITHOUT_LOGIN = "set GITHUB_TOKEN, or write the credentials as a variable: repo: https://USER:${PASSWORD}@HOST/PATH"
 
 
@@ -105,4 +107,6 @@ def _readable(done: Output, terms: CloneTerms) -> str:
     said = URL_USER.sub("", done.err.decode(errors="replace").strip())
     for secret in filter(None, (terms.password, quote(terms.password or "", safe=""))):
         said = said.replace(secret, "[secret:repo]")
+    if done.is_timed_out:
+        return "it took too long"
     return said[-LONGEST_REASON:] or f"git ended with {done.status}"
