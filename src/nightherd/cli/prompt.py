@@ -21,6 +21,13 @@ prompt_option = click.option("-p", "--prompt", metavar="TEXT", help="Prompt text
 file_option = click.option(
     "-f", "--file", metavar="FILE", help="File with the prompt; - is standard input."
 )
+inputs_option = click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value for ${inputs.NAME} in the prompt.",
+)
 detach_option = click.option(
     "-d", "--detach", is_flag=True, help="Submit the job and return; a worker runs it."
 )

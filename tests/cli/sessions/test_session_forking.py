@@ -72,6 +72,29 @@ def test_places_exclude_each_other(ranch: Ranch, session: str) -> None:
 
 def test_prompt_without_run_makes_no_sense(ranch: Ranch, session: str) -> None:
     assert ranch.cli("session", "fork", session, "-p", "hello").code == 2
+    assert ranch.cli("session", "fork", session, "--input", "herd=goats").code == 2
+
+
+@pytest.mark.parametrize("noun", ["session", "jobs"])
+def test_fork_takes_inputs_for_its_prompt_and_its_script(ranch: Ranch, noun: str) -> None:
+    (ranch.root / "nightherd.yaml").write_text("""\
+agents:
+  - name: counter
+    runtime: scripted
+    default_prompt: count the ${inputs.herd}
+    script: [{say: ready}, {say: "counted ${inputs.herd}"}]
+""")
+    first = ranch.run("counter", "--input", "herd=sheep")
+    named = first["session_id"] if noun == "session" else first["job_id"]
+    is_run = ("--run",) if noun == "session" else ()
+
+    forked = ranch.data(
+        *(noun, "fork", named, "--at-message", "2", *is_run),
+        *("-p", "now the ${inputs.herd}", "--input", "herd=goats"),
+    )
+
+    assert ranch.data("jobs", "show", forked["job_id"])["inputs"] == {"herd": "goats"}
+    assert ranch.texts() == ["count the sheep", "ready", "now the goats", "counted goats"]
 
 
 def test_fork_before_the_first_message_names_the_job_it_was_forked_from(

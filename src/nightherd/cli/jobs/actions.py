@@ -29,6 +29,7 @@ from nightherd.cli.prompt import (
     Asked,
     detach_option,
     file_option,
+    inputs_option,
     prompt_option,
     quiet_option,
     read_inputs,
@@ -96,13 +97,7 @@ class Where:
 @click.argument("source", metavar="[-]", required=False)
 @prompt_option
 @file_option
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Value for ${inputs.NAME} in the prompt.",
-)
+@inputs_option
 @click.option("--follow", is_flag=True, help="Show progress until the job ends (the default).")
 @click.option("--wait", is_flag=True, help="Show only the result.")
 @detach_option
@@ -302,6 +297,7 @@ def resume(
 @click.option(
     "--at-checkpoint", type=click.IntRange(1), help="Keep messages up to this checkpoint."
 )
+@inputs_option
 @working_options
 @click.pass_context
 def fork(
@@ -310,10 +306,12 @@ def fork(
     at_message: int | None,
     at_seq: int | None,
     at_checkpoint: int | None,
+    inputs: tuple[str, ...],
     asked: Asked,
 ) -> None:
     """Fork a job at an earlier message. The new job runs in a fork of JOB's session, by default at its end."""
     invocation, found, text = _found(ctx, job, asked)
+    values = read_inputs(inputs)
     named = place_given(at_message, at_seq, at_checkpoint, job_id=found.id)
     at = named or AtEvent(seq=found.last_seq, job_id=found.id)
     if found.session_id is None:
@@ -331,7 +329,7 @@ def fork(
     run_or_enqueue(
         ctx,
         fleet,
-        Submit(agent=agent.name, prompt=text, session=session),
+        Submit(agent=agent.name, prompt=text, inputs=values, session=session),
         detach=asked.detach,
         quiet=asked.quiet,
     )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation, complete_agents, invocation_of, json_option
 from nightherd.cli.jobs.command import find_agent, run_or_enqueue
-from nightherd.cli.prompt import Asked, working_options
+from nightherd.cli.prompt import Asked, inputs_option, read_inputs, working_options
 from nightherd.cli.sessions.options import (
     agent_for,
     agent_option,
@@ -52,9 +52,10 @@ from nightherd.wiring.stores import known_secrets, open_repair, system_clock
 )
 @click.option("--run", "is_run", is_flag=True, help="Also run a job in the fork.")
 @agent_option
+@inputs_option
 @working_options
 @click.pass_context
-def fork(
+def fork(  # noqa: PLR0913 (an option each)
     ctx: click.Context,
     session: str,
     at_message: int | None,
@@ -62,18 +63,21 @@ def fork(
     at_checkpoint: int | None,
     is_run: bool,
     agent: str | None,
+    inputs: tuple[str, ...],
     asked: Asked,
 ) -> None:
     """Fork a session. The new session starts with SESSION's messages, up to its end or an earlier point."""
     invocation = invocation_of(ctx)
-    at = place_given(at_message, at_seq, at_checkpoint)
-    if not is_run and asked.is_anything:
-        raise UsageError("--prompt, --file, --detach and --quiet are for a fork that is --run")
+    at, values = place_given(at_message, at_seq, at_checkpoint), read_inputs(inputs)
+    if not is_run and (asked.is_anything or values):
+        raise UsageError(
+            "--prompt, --file, --input, --detach and --quiet are for a fork that is --run"
+        )
     if not is_run and agent is not None:
         raise UsageError("--agent is for a fork that is --run")
     original = imported_session(invocation, session)
     if is_run:
-        _run(ctx, original, at, agent, asked)
+        _run(ctx, original, at, agent, asked, values)
         return
     made = anyio.run(_fork, invocation, Fork(session_id=original.id, at=at))
     show_fork(invocation, made)
@@ -86,7 +90,12 @@ async def _fork(invocation: Invocation, request: Fork) -> Session:
 
 
 def _run(
-    ctx: click.Context, original: Session, at: ForkAt | None, named: str | None, asked: Asked
+    ctx: click.Context,
+    original: Session,
+    at: ForkAt | None,
+    named: str | None,
+    asked: Asked,
+    values: dict[str, str],
 ) -> None:
     invocation = invocation_of(ctx)
     prompt = asked.text(invocation)
@@ -98,7 +107,7 @@ def _run(
     run_or_enqueue(
         ctx,
         fleet,
-        Submit(agent=agent.name, prompt=prompt, session=session),
+        Submit(agent=agent.name, prompt=prompt, inputs=values, session=session),
         detach=asked.detach,
         quiet=asked.quiet,
     )
