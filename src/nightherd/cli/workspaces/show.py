@@ -103,4 +103,5 @@ def _next_steps(shown: ShownWorkspace) -> Iterator[str]:
     if shown.is_there:
         yield f"open it: nightherd workspace open {row.id}"
     if row.is_there and not shown.view.open_jobs:
-        yield f"remove it: nightherd workspace clean {row.id}"
+        force = " --force" if row.is_dirty else ""
+        yield f"remove it: nightherd workspace clean {row.id}{force}"
