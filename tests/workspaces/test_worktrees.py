@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from nightherd.errors import WorkspaceError
 from nightherd.model.workspaces.policy import WorkspaceMode
+from nightherd.model.workspaces.snapshot import Snapshot
+from nightherd.ports import Made
 from workspaces.scene import (
     FIRST,
     Scene,
@@ -235,7 +237,7 @@ def test_failed_making_leaves_nothing_in_the_repository(scene: Scene) -> None:
 # From a snapshot
 
 
-def changed_workspace(scene: Scene) -> tuple[object, object]:
+def changed_workspace(scene: Scene) -> tuple[Made, Snapshot]:
     made = scene.make()
     top = scene.top()
     write(top, {"src/app.py": "print('baa')\n", "new/file.txt": "new\n", ".env.d/x": b"\xff\x00"})
@@ -250,18 +252,18 @@ def test_fork_has_the_files_of_the_snapshot_as_uncommitted_changes(scene: Scene)
     made, snapshot = changed_workspace(scene)
     at_snapshot = files_in(scene.top())
     write(scene.top(), {"src/app.py": "print('later')\n"})
-    forked = scene.make(scene.row("job-2"), beginning(made, snapshot))  # type: ignore[arg-type]
+    forked = scene.make(scene.row("job-2"), beginning(made, snapshot))
     assert forked.origin == "snapshot"
     assert files_in(scene.top("job-2")) == at_snapshot
     assert (forked.base, forked.base_commit, forked.base_tree) == (
-        made.base, made.base_commit, made.base_tree,  # type: ignore[attr-defined]
+        made.base, made.base_commit, made.base_tree,
     )  # fmt: skip
     status = git(scene.top("job-2"), "status", "--porcelain", "--untracked-files=all").split("\n")
     assert sorted(status) == [
         " D README.md", " M src/app.py", "?? .env.d/x", "?? link", "?? new/file.txt", "?? run.sh",
     ]  # fmt: skip
     again = scene.snapshot(noted(scene.row("job-2"), forked))
-    assert (again.tree, again.changed) == (snapshot.tree, 0)  # type: ignore[attr-defined]
+    assert (again.tree, again.changed) == (snapshot.tree, 0)
 
 
 def test_fork_begins_at_the_commits_the_agent_had_made(scene: Scene) -> None:
@@ -280,17 +282,17 @@ def test_fork_begins_at_the_commits_the_agent_had_made(scene: Scene) -> None:
 
 def test_fork_whose_commit_is_gone_begins_at_the_base(scene: Scene) -> None:
     made, snapshot = changed_workspace(scene)
-    gone = replace(beginning(made, snapshot), head="1" * 40)  # type: ignore[arg-type]
+    gone = replace(beginning(made, snapshot), head="1" * 40)
     scene.make(scene.row("job-2"), gone)
-    assert git(scene.top("job-2"), "rev-parse", "HEAD") == made.base_commit  # type: ignore[attr-defined]
+    assert git(scene.top("job-2"), "rev-parse", "HEAD") == made.base_commit
     assert files_in(scene.top("job-2")) == files_in(scene.top())
 
 
 def test_fork_keeps_line_endings_byte_for_byte(tmp_path: Path) -> None:
-    files = {".gitattributes": "* text eol=crlf\n", "a.bat": "a\n", "b.bat": "b\n", "c.bat": "c\n"}
+    files = {".gitattributes": "* text eol=crlf\n", "a.bat": "a\n", "b.bat": "b\n"}
     scene = Scene(new_repository(tmp_path / "repo", files))
     made = scene.make()
-    write(scene.top(), {"b.bat": b"mixed\r\nlines\n", "new.bat": b"lf\n", "c.bat": b"c\n"})
+    write(scene.top(), {"b.bat": b"mixed\r\nlines\n", "new.bat": b"lf\n"})
     snapshot = scene.snapshot(noted(scene.row(), made))
     scene.make(scene.row("job-2"), beginning(made, snapshot))
     assert files_in(scene.top("job-2")) == files_in(scene.top())
@@ -347,9 +349,9 @@ def test_directory_that_vanished_is_made_again_from_the_snapshot(scene: Scene) -
     tip = git(scene.top(), "rev-parse", "HEAD")
     at_snapshot = files_in(scene.top())
     shutil.rmtree(scene.top())
-    row = noted(scene.row(), made)  # type: ignore[arg-type]
+    row = noted(scene.row(), made)
     assert not scene.files.is_whole(row)
-    again = scene.make(row, beginning(made, snapshot))  # type: ignore[arg-type]
+    again = scene.make(row, beginning(made, snapshot))
     assert again.origin == "snapshot"
     assert files_in(scene.top()) == at_snapshot
     assert git(scene.top(), "rev-parse", "HEAD") == tip
@@ -369,9 +371,9 @@ def test_directory_that_vanished_with_commits_on_its_branch_has_them_again(scene
 def test_lost_record_of_a_directory_costs_no_work(scene: Scene) -> None:
     made, snapshot = changed_workspace(scene)
     shutil.rmtree(scene.state / "workspaces")
-    row = replace(noted(scene.row(), made), tree=snapshot.tree)  # type: ignore[arg-type,attr-defined]
+    row = replace(noted(scene.row(), made), tree=snapshot.tree)
     again = scene.make(row)
-    assert (again.origin, again.snapshot.tree) == ("kept", snapshot.tree)  # type: ignore[attr-defined]
+    assert (again.origin, again.snapshot.tree) == ("kept", snapshot.tree)
     assert (scene.top() / "new" / "file.txt").is_file()
 
 
@@ -452,8 +454,8 @@ def test_cleaning_of_the_repository_does_not_harm_a_workspace(
     git(scene.root, *command)
     if is_away:
         (scene.root / "away").rename(scene.top())
-    kept = scene.make(noted(scene.row(), made))  # type: ignore[arg-type]
-    assert (kept.origin, kept.snapshot.tree) == ("kept", snapshot.tree)  # type: ignore[attr-defined]
+    kept = scene.make(noted(scene.row(), made))
+    assert (kept.origin, kept.snapshot.tree) == ("kept", snapshot.tree)
     assert files_in(scene.top()) == at_snapshot
     assert scene.stored(kept.store, kept.snapshot.tree) == at_snapshot
 

@@ -48,7 +48,12 @@ CREDENTIAL_VARIABLES = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
 )
 """What git, ssh and credential helpers read. No `GIT_*`: those of a shell are for another repository."""
-FULL = re.compile(rb"No space left on device|Disk quota exceeded")
+FULL = re.compile(
+    rb"No space left on device|Disk quota exceeded|Out of diskspace"
+    # Git does not always say why; what it may not write it says otherwise.
+    rb"|unable to write (?:file|new index|loose object)|[Cc]ouldn't write '|write error|failed to write"
+)
+"""What git says about a full disk."""
 PASSING = re.compile(rb"\.lock': File exists|Could not resolve host|Connection (timed out|refused|reset)"
                      rb"|Cannot allocate memory|Too many open files")  # fmt: skip
 URL_USER = re.compile(r"(?<=://)[^/@\s'\"]+@")
@@ -198,8 +203,9 @@ class Git:
                 f"git {_verb(arguments)} took too long in '{place.work_tree or place.git_dir}'"
             )
             return WorkspaceError(message, can_pass=True)
-        said = done.err.decode(errors="replace").strip()[-LONGEST_REASON:]
-        reason = self._mask(URL_USER.sub("", said)) or f"git ended with {done.status}"
+        # Masked before it is cut: half a secret would not be recognised.
+        said = self._mask(URL_USER.sub("", done.err.decode(errors="replace").strip()))
+        reason = said[-LONGEST_REASON:] or f"git ended with {done.status}"
         where = place.work_tree or place.directory or place.git_dir
         message = f"{doing or f'git {_verb(arguments)} failed'} in '{where}': {reason}"
         if FULL.search(done.err):

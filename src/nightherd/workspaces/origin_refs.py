@@ -15,6 +15,7 @@ from nightherd.errors import WorkspaceError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.regular import read_regular
 from nightherd.model.workspaces.policy import CloneTerms
+from nightherd.ports import Probe
 from nightherd.workspaces.git import SHORT_S, Git, Place
 from nightherd.workspaces.record import remove_tree
 from nightherd.workspaces.remotes import fetch
@@ -33,6 +34,7 @@ Refs = Mapping[bytes, bytes]
 def update_origin(tools: Tools, terms: CloneTerms, root: Path) -> list[str]:
     """Bring `refs/remotes/origin` of a clone up to date, and nothing else; return notes. Its lock has to be held."""
     git, dot_git = tools.git, root / ".git"
+    _drop_own_lock(dot_git)
     if any((dot_git / "objects" / "pack").glob("*.promisor")):
         return [f"'{root}' is a partial clone, which nightherd does not fetch"]
     object_format = git.in_repository(str(dot_git), "rev-parse", "--show-object-format")
@@ -49,7 +51,8 @@ def update_origin(tools: Tools, terms: CloneTerms, root: Path) -> list[str]:
         fetch(git, own, terms, "--no-tags", *options)
         tools.probe("fetch.fetched")
         after = read_refs(git, own, REMOTE)
-        _move_boundary(dot_git, boundary, read_boundary(own_dir))
+        _move_boundary(dot_git, boundary, read_boundary(own_dir), tools.probe)
+        tools.probe("fetch.bounded")
     # First what is gone: a branch `a/b` needs the place of a branch `a`.
     set_refs(git, dot_git, dict.fromkeys(before.keys() - after.keys(), b""))
     tools.probe("fetch.pruned")
@@ -67,21 +70,18 @@ def read_boundary(git_dir: Path) -> bytes | None:
         return None
 
 
-def _move_boundary(git_dir: Path, before: bytes | None, after: bytes | None) -> None:
+def _move_boundary(git_dir: Path, before: bytes | None, after: bytes | None, probe: Probe) -> None:
     """Write where the history of the clone ends, unless another git command has moved that meanwhile.
 
     Git's own lock is held for it, as a second name of a file of ours: so one that a killed process left is known.
     """
-    draft, lock = git_dir / DRAFT, git_dir / f"{SHALLOW}.lock"
-    if draft.exists():
-        if lock.exists() and lock.samefile(draft):
-            lock.unlink()
-        draft.unlink()
     if before == after:
         return
+    draft, lock = git_dir / DRAFT, git_dir / f"{SHALLOW}.lock"
     atomic_write_file(draft, after or b"", mode=0o644, durable=False)
     try:
         lock.hardlink_to(draft)
+        probe("fetch.locked")
         if read_boundary(git_dir) != before:
             lock.unlink()
             raise WorkspaceError("another git command fetches at the same time", can_pass=True)
@@ -91,6 +91,15 @@ def _move_boundary(git_dir: Path, before: bytes | None, after: bytes | None) -> 
         else:
             lock.replace(git_dir / SHALLOW)
     finally:
+        draft.unlink()
+
+
+def _drop_own_lock(git_dir: Path) -> None:
+    """Remove the lock that a killed process left; that of another git command stays."""
+    draft, lock = git_dir / DRAFT, git_dir / f"{SHALLOW}.lock"
+    if draft.exists():
+        if lock.exists() and lock.samefile(draft):
+            lock.unlink()
         draft.unlink()
 
 

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import stat
@@ -122,22 +123,23 @@ class Record:
     def write_origin(self, origin: Origin) -> None:
         """Keep where it came from."""
         try:
-            atomic_write_file(self._origin, msgspec.json.encode(origin))
+            atomic_write_file(self._origin, json.dumps(msgspec.to_builtins(origin)))
         except StateError as error:
             raise failure(error, f"the workspace '{self.top}' cannot be made") from error
 
     def origin(self) -> Origin | None:
         """Return where it came from; None when that is lost."""
         try:
-            return msgspec.json.decode(self._origin.read_bytes(), type=Origin)
-        except (OSError, msgspec.DecodeError):
+            # By this codec: paths may hold bytes that are no text, and msgspec refuses those.
+            return msgspec.convert(json.loads(self._origin.read_bytes()), Origin)
+        except (OSError, ValueError):
             return None
 
     def last(self) -> Last | None:
         """Return the last snapshot; None when that is lost."""
         try:
             return msgspec.json.decode(self._last.read_bytes(), type=Last)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, ValueError):
             return None
 
     def remember(self, tree: str, head: str | None, *, is_unsettled: bool = False) -> None:

@@ -12,7 +12,12 @@ from nightherd.errors import WorkspaceError
 from nightherd.model.workspaces.policy import WorkspaceMode
 from nightherd.model.workspaces.workspace import Workspace, branch_of
 from nightherd.workspaces.record import Record, remove_tree
-from nightherd.workspaces.repositories import delete_branch_unless_lost, keep_commits, locate
+from nightherd.workspaces.repositories import (
+    clear_stale_locks,
+    delete_branch_unless_lost,
+    keep_commits,
+    locate,
+)
 from nightherd.workspaces.tools import Tools
 from nightherd.workspaces.worktrees import Worktree
 
@@ -35,6 +40,7 @@ def remove(tools: Tools, workspace: Workspace) -> None:
             worktree.unregister()
             owned.probe("remove.unregistered")
             branch = workspace.branch or branch_of(workspace.agent, workspace.id)
+            clear_stale_locks(common_dir, workspace.id, branch)
             delete_branch_unless_lost(owned.git, common_dir, branch, workspace.base_commit)
             owned.probe("remove.branch_deleted")
         record.forget()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,8 @@ from nightherd.workspaces.git import SHORT_S, Git, Place
 from nightherd.workspaces.stores import Source
 
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+KEPT = ("base", "start", "head")
+"""Commits of a workspace that snapshots may need: where it began, what was checked out first, and where it is."""
 SHOWN_BRANCHES = 10
 QUESTIONS = ("--git-common-dir", "--git-dir", "--show-toplevel", "--show-prefix")
 """What `git rev-parse` is asked about a directory."""
@@ -159,8 +162,22 @@ def check_branch_is_possible(git: Git, repository: Repository, branch: str) -> N
         )
 
 
+def clear_stale_locks(common_dir: str, workspace_id: str, branch: str | None = None) -> None:
+    """Remove locks of refs that a killed git left. Only the owner of the workspace moves these refs.
+
+    The branch belongs to the agent while it works: its lock is stale only before and after that.
+    """
+    refs = [ref_of(workspace_id, name) for name in KEPT]
+    if branch is not None:
+        refs.append(f"refs/heads/{branch}")
+    for ref in refs:
+        with suppress(OSError):
+            Path(common_dir, f"{ref}.lock").unlink()
+
+
 def keep_commits(git: Git, common_dir: str, workspace_id: str, commits: Mapping[str, str]) -> None:
     """Keep commits from being collected: each by a ref `refs/nightherd/<id>/<name>`."""
+    clear_stale_locks(common_dir, workspace_id)
     lines = [f"update {ref_of(workspace_id, name)} {commit}\n" for name, commit in commits.items()]
     git.in_repository(
         common_dir, "update-ref", "--no-deref", "--stdin", data="".join(lines).encode(),
@@ -170,7 +187,7 @@ def keep_commits(git: Git, common_dir: str, workspace_id: str, commits: Mapping[
 
 def forget_commits(git: Git, common_dir: str, workspace_id: str) -> None:
     """Let the commits of a workspace go: for one that was never made."""
-    lines = [f"delete {ref_of(workspace_id, name)}\n" for name in ("base", "start", "head")]
+    lines = [f"delete {ref_of(workspace_id, name)}\n" for name in KEPT]
     git.in_repository(
         common_dir, "update-ref", "--no-deref", "--stdin", data="".join(lines).encode()
     )

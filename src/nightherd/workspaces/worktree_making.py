@@ -23,6 +23,7 @@ from nightherd.workspaces.record import Origin, Record
 from nightherd.workspaces.repositories import (
     Repository,
     check_branch_is_possible,
+    clear_stale_locks,
     delete_branch_unless_lost,
     find_commit,
     forget_commits,
@@ -68,6 +69,7 @@ def make_worktree(
     worktree.check_not_copied()
     store = _store(tools, repository, workspace, begins_with)
     plan = _plan(tools, repository, workspace, policy, begins_with)
+    clear_stale_locks(repository.common_dir, workspace.id, plan.branch)
     try:
         worktree.register(plan.branch, plan.commit, is_new_branch=plan.is_new_branch)
         tools.probe("workspace.registered")
@@ -112,6 +114,7 @@ def check_worktree(tools: Tools, record: Record, workspace: Workspace, origin: O
         branch = origin.branch or branch_of(workspace.agent, workspace.id)
         tip = find_commit(tools.git, repository, f"refs/heads/{branch}")
         commit = tip or _first_commit(tools, repository, workspace.head, origin.base_commit)
+        clear_stale_locks(repository.common_dir, workspace.id, branch)
         worktree.repair(branch, commit, is_new_branch=tip is None)
         store = tools.stores.open(origin.store)
         draft = record.folder / "repaired"

@@ -1,0 +1,308 @@
+"""A process that makes, snapshots or removes a workspace is killed at every point; the next one gives a whole result."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from nightherd.model.workspaces.policy import WorkspaceMode, WorkspacePolicy
+from nightherd.model.workspaces.workspace import Workspace
+from nightherd.ports import BeginsWith
+from nightherd.testing.fork_server import Ended, ForkServer
+from workspaces.scene import (
+    Scene,
+    beginning,
+    commit,
+    files_in,
+    git,
+    new_repository,
+    noted,
+    user_state,
+    write,
+)
+from workspaces.trials import ACT, NOBODY, SNAPSHOT_AS_NOBODY
+
+LEAST_MAKING, LEAST_SNAPSHOT, LEAST_REMOVING = 5, 5, 5
+"""Points that a run passes at least; fewer, and the kills would prove nothing."""
+
+
+@pytest.fixture(scope="module")
+def server(fork_server: ForkServer) -> ForkServer:
+    fork_server.load("workspaces.trials")
+    return fork_server
+
+
+def order(scene: Scene, verb: str, row: Workspace, **more: Any) -> dict[str, Any]:
+    values = {"row": row, "policy": scene.policy, **more}
+    return {"verb": verb, "state": str(scene.state), **msgspec.to_builtins(values)}
+
+
+class World:
+    """A scene of its own for every kill."""
+
+    def __init__(self, folder: Path, policy: WorkspacePolicy) -> None:
+        self._folder, self._policy, self._number = folder, policy, 0
+
+    def scene(self) -> Scene:
+        self._number += 1
+        return Scene(new_repository(self._folder / str(self._number)), self._policy)
+
+
+def kill_everywhere(
+    server: ForkServer,
+    prepare: Callable[[], tuple[Scene, dict[str, Any]]],
+    check: Callable[[Scene], None],
+) -> int:
+    """Kill the same at each of its points; `check` after each. Returns how many there were."""
+    scene, whole = prepare()
+    ended = server.run(ACT, whole)
+    assert ended.status == 0, ended.error
+    check(scene)
+    points = [line for line in ended.said if "." in line]
+    for nth in range(1, len(points) + 1):
+        scene, whole = prepare()
+        before = user_state(scene.root)
+        ended = server.run(ACT, {**whole, "nth": nth})
+        assert ended.status == -signal.SIGKILL, (nth, points, ended.error)
+        assert user_state(scene.root) == before, (nth, points[nth - 1])
+        check(scene)
+        assert user_state(scene.root) == before, (nth, points[nth - 1])
+    return len(points)
+
+
+def nothing_is_left_over(scene: Scene) -> None:
+    names = {path.name for path in (scene.root / ".nightherd-workspaces").iterdir()}
+    assert names - {".gitignore", ".repairing"} <= {"job-0", "job-1"}
+    worktrees = git(scene.root, "worktree", "list", "--porcelain").count("worktree ")
+    assert worktrees == 1 + len(list((scene.root / ".git").glob("worktrees/*")))
+
+
+@pytest.mark.parametrize("mode", [WorkspaceMode.WORKTREE, WorkspaceMode.COPY, WorkspaceMode.EMPTY])
+def test_making_is_finished_by_the_next_process(
+    tmp_path: Path, server: ForkServer, mode: WorkspaceMode
+) -> None:
+    world = World(tmp_path, WorkspacePolicy(mode=mode))
+
+    def prepare() -> tuple[Scene, dict[str, Any]]:
+        scene = world.scene()
+        return scene, order(scene, "make", scene.row())
+
+    def check(scene: Scene) -> None:
+        made = scene.make()
+        expected = (
+            {}
+            if mode is WorkspaceMode.EMPTY
+            else files_in(scene.root, without=(".git", ".nightherd", ".nightherd-workspaces"))
+        )
+        assert files_in(scene.top()) == expected
+        write(scene.top(), {"new.txt": "new\n"})
+        snapshot = scene.snapshot(noted(scene.row(), made))
+        assert scene.stored(made.store, snapshot.tree) == files_in(scene.top())
+        assert made.base_tree is not None
+        if mode is WorkspaceMode.WORKTREE:
+            assert git(scene.top(), "status", "--porcelain") == "?? new.txt"
+            assert made.base_commit == git(scene.root, "rev-parse", "main")
+        nothing_is_left_over(scene)
+
+    assert kill_everywhere(server, prepare, check) >= LEAST_MAKING
+
+
+@pytest.mark.parametrize("mode", [WorkspaceMode.WORKTREE, WorkspaceMode.COPY])
+@pytest.mark.parametrize("is_again", [False, True])
+def test_making_from_a_snapshot_is_finished_by_the_next_process(
+    tmp_path: Path, server: ForkServer, mode: WorkspaceMode, is_again: bool
+) -> None:
+    world = World(tmp_path, WorkspacePolicy(mode=mode))
+    begun: dict[Path, tuple[Workspace, BeginsWith]] = {}
+    name = "job-0" if is_again else "job-1"
+
+    def prepare() -> tuple[Scene, dict[str, Any]]:
+        scene = world.scene()
+        row = scene.row("job-0")
+        made = scene.make(row)
+        write(scene.top("job-0"), {"README.md": "changed\n", "deep/new.txt": "new\n"})
+        (scene.top("job-0") / "src" / "app.py").unlink()
+        snapshot = scene.snapshot(noted(row, made))
+        shutil.copytree(
+            scene.top("job-0"), scene.root.with_name(f"{scene.root.name}-expected"), symlinks=True
+        )
+        if is_again:  # its directory was lost
+            shutil.rmtree(scene.top("job-0"))
+        row = noted(row, made) if is_again else scene.row("job-1")
+        begun[scene.root] = row, beginning(made, snapshot)
+        return scene, order(scene, "make", row, begins_with=begun[scene.root][1])
+
+    def check(scene: Scene) -> None:
+        row, begins_with = begun[scene.root]
+        made = scene.make(row, begins_with)
+        assert files_in(scene.top(name)) == files_in(
+            scene.root.with_name(f"{scene.root.name}-expected")
+        )
+        assert (made.snapshot.tree, made.base_tree) == (begins_with.tree, begins_with.base_tree)
+        nothing_is_left_over(scene)
+
+    assert kill_everywhere(server, prepare, check) >= LEAST_MAKING
+
+
+def test_snapshot_is_taken_by_the_next_process(tmp_path: Path, server: ForkServer) -> None:
+    world = World(tmp_path, WorkspacePolicy(mode=WorkspaceMode.WORKTREE))
+    rows: dict[Path, Workspace] = {}
+
+    def prepare() -> tuple[Scene, dict[str, Any]]:
+        scene = world.scene()
+        rows[scene.root] = noted(scene.row(), scene.make())
+        commit(scene.top(), {"done.txt": "done\n"})
+        write(scene.top(), {"README.md": "changed\n", "deep/new.txt": "new\n"})
+        (scene.top() / "src" / "app.py").unlink()
+        return scene, order(scene, "snapshot", rows[scene.root])
+
+    def check(scene: Scene) -> None:
+        row = rows[scene.root]
+        snapshot = scene.snapshot(row)
+        assert scene.stored(str(row.store), snapshot.tree) == files_in(scene.top())
+        assert snapshot.head == git(scene.root, "rev-parse", "refs/nightherd/job-1/head")
+        write(scene.top(), {"later.txt": "later\n"})
+        assert scene.stored(str(row.store), scene.snapshot(row).tree) == files_in(scene.top())
+
+    assert kill_everywhere(server, prepare, check) >= LEAST_SNAPSHOT
+
+
+@pytest.mark.parametrize("mode", [WorkspaceMode.WORKTREE, WorkspaceMode.COPY])
+def test_removing_is_finished_by_the_next_process(
+    tmp_path: Path, server: ForkServer, mode: WorkspaceMode
+) -> None:
+    world = World(tmp_path, WorkspacePolicy(mode=mode))
+    rows: dict[Path, Workspace] = {}
+
+    def prepare() -> tuple[Scene, dict[str, Any]]:
+        scene = world.scene()
+        rows[scene.root] = noted(scene.row(), scene.make())
+        write(scene.top(), {"new.txt": "new\n"})
+        scene.snapshot(rows[scene.root])
+        return scene, order(scene, "remove", rows[scene.root])
+
+    def check(scene: Scene) -> None:
+        scene.remove(rows[scene.root])
+        assert [path.name for path in (scene.root / ".nightherd-workspaces").iterdir()] == [
+            ".gitignore"
+        ]
+        assert list((scene.state / "workspaces").iterdir()) == []
+        assert git(scene.root, "branch", "--list", "nightherd/*") == ""
+        assert git(scene.root, "worktree", "list").count("\n") == 0
+
+    least = LEAST_REMOVING if mode is WorkspaceMode.WORKTREE else 3
+    assert kill_everywhere(server, prepare, check) >= least
+
+
+# Git itself is killed, or goes on alone
+
+
+def shell(folder: Path, text: str) -> str:
+    program = folder / "git-shim"
+    program.write_text(f'#!/bin/sh\n{text}\nexec git "$@"\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+COMMANDS = ["worktree", "read-tree", "update-index", "write-tree", "update-ref"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_git_that_is_killed_while_it_writes_is_tried_again(
+    tmp_path: Path, scene: Scene, server: ForkServer, command: str
+) -> None:
+    # A file of no size: the kernel kills git at the first byte that it writes, with its locks in place.
+    program = shell(tmp_path, f'[ "$1" = {command} ] && ulimit -f 0')
+    verb = "snapshot" if command in ("update-index", "write-tree") else "make"
+    row = noted(scene.row(), scene.make()) if verb == "snapshot" else scene.row()
+    if verb == "snapshot":
+        write(scene.top(), {"new.txt": "new\n"})
+    before = user_state(scene.root)
+    ended = server.run(ACT, order(scene, verb, row, program=program))
+    assert any(line.startswith("refused: ") for line in ended.said), (ended.said, ended.error)
+    assert user_state(scene.root) == before
+    made = scene.make(row)
+    write(scene.top(), {"new.txt": "new\n"})
+    snapshot = scene.snapshot(noted(scene.row(), made))
+    assert scene.stored(made.store, snapshot.tree) == files_in(scene.top())
+
+
+def test_git_of_a_killed_process_is_waited_for(
+    tmp_path: Path, scene: Scene, server: ForkServer
+) -> None:
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    os.mkfifo(gate)
+    program = shell(
+        tmp_path,
+        f'[ "$1" = read-tree ] && echo blocked >> {log} && read go < {gate} && echo freed >> {log}',
+    )
+    first = order(scene, "make", scene.row(), program=program)
+    (trial,) = server.begin(ACT, first)
+    with gate.open("w") as opened:  # opened by both sides: git stands at the gate
+        trial.send(signal.SIGKILL)
+        assert trial.wait().status == -signal.SIGKILL
+        (second,) = server.begin(ACT, order(scene, "make", scene.row()))
+        assert second.said() == []
+        opened.write("go\n")
+    ended = second.wait()
+    assert (ended.status, ended.said[-1]) == (0, "workspace.made"), ended.error
+    assert log.read_text().split() == ["blocked", "freed"]
+    assert git(scene.top(), "status", "--porcelain") == ""
+
+
+# Permissions
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A directory that every user may enter; the usual ones are root's."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+        for below, _, _ in os.walk(folder):
+            Path(below).chmod(0o700)
+
+
+def test_what_cannot_be_read_is_left_out_and_stays_as_it_was(
+    open_folder: Path, server: ForkServer
+) -> None:
+    scene = Scene(new_repository(open_folder / "repo"))
+    made = scene.make()
+    row = noted(scene.row(), made)
+    top = scene.top()
+    write(
+        top,
+        {
+            "README.md": "changed, but not readable\n",
+            "hidden.txt": "x\n",
+            "locked/file": "x\n",
+            "ok": "ok\n",
+        },
+    )
+    for path in (top / "README.md", top / "hidden.txt", top / "locked", top / "src" / "lib"):
+        path.chmod(0)
+    if os.geteuid() == 0:
+        for below, folders, names in os.walk(open_folder):
+            for name in (*folders, *names):
+                os.chown(Path(below) / name, NOBODY, NOBODY, follow_symlinks=False)
+    ended: Ended = server.run(SNAPSHOT_AS_NOBODY, order(scene, "snapshot", row))
+    assert ended.status == 0, ended.error
+    left_out = {
+        line.removeprefix("left out ") for line in ended.said if line.startswith("left out ")
+    }
+    assert left_out == {"README.md", "hidden.txt", "locked/", "src/lib/", "src/lib/cow.py"}
+    tree = next(line.removeprefix("tree ") for line in ended.said if line.startswith("tree "))
+    where = scene.state / "snapshots" / f"{made.store}.git"
+    safe = ("-c", f"safe.directory={where}")
+    assert git(where, *safe, "ls-tree", "-r", "--name-only", tree).split() == [
+        "README.md", "ok", "src/app.py", "src/lib/cow.py",
+    ]  # fmt: skip
+    assert git(where, *safe, "cat-file", "blob", f"{tree}:README.md") == "# herd"
