@@ -80,8 +80,7 @@ async def _run(
     )
     if not result.success:
         output = result.output.strip()[-SHOWN_OUTPUT:]
-        said = f"; its output ends with:\n{output}" if output else ""
+        said = f". Its output ends with:\n{output}" if output else ""
         raise WorkspaceError(
-            f"the setup command {shorten(command.run, 200)!r} failed: {result.error}{said}",
-            hint="run it by hand in the workspace, correct it, then resume the job",
+            f"the setup command {shorten(command.run, 200)!r} failed: {result.error}{said}"
         )
