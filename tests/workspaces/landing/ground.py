@@ -97,6 +97,7 @@ class Ground:
     folder: Path
     project: Path
     probe: Probe = no_probe
+    program: str = "git"
     policy: WorkspacePolicy = field(
         default_factory=lambda: WorkspacePolicy(mode=WorkspaceMode.WORKTREE)
     )
@@ -112,7 +113,11 @@ class Ground:
     @property
     def landing(self) -> LocalLanding:
         return LocalLanding(
-            self.state, git=Git(), clock=SystemClock(), random_text=random_text, probe=self.probe
+            self.state,
+            git=Git(program=self.program),
+            clock=SystemClock(),
+            random_text=random_text,
+            probe=self.probe,
         )
 
     def with_mode(self, mode: WorkspaceMode, **terms: object) -> Ground:

@@ -146,6 +146,50 @@ def test_merge_into_a_branch_that_is_not_checked_out_killed_anywhere(
     kill_everywhere(trials, lambda: without_merge_date(ground), ground)
 
 
+@pytest.mark.parametrize("verb", ["apply", "merge"])
+def test_landing_that_is_undone_killed_anywhere(
+    ground: Ground, fork_server: ForkServer, verb: str
+) -> None:
+    """The disk is full at the third file; what was done by then is put back, and that is killed."""
+    trials = Trials(ground, fork_server, verb)
+    trials.prepare()
+    before = without_merge_date(ground)
+    trials.run()
+    after = without_merge_date(ground)
+    _, points = trials.run(full_at=3)
+    assert without_merge_date(ground) == before
+    assert points.count("landing.after_record") == 2
+    seen = []
+    for nth in range(1, len(points) + 1):
+        assert trials.run(full_at=3, nth=nth)[0] == -signal.SIGKILL
+        if nth % SECOND_KILLS == 0:
+            trials.finish(nth=1 + nth % 3)
+        assert trials.finish()[0] == 0
+        found = without_merge_date(ground)
+        assert found in (before, after), (nth, points[nth - 1])
+        seen.append(found == after)
+        assert ground.leftovers == []
+    assert seen[-1] is False
+    assert True in seen
+
+
+def test_index_that_the_user_changed_after_the_kill_is_left_alone(
+    ground: Ground, fork_server: ForkServer
+) -> None:
+    trials = Trials(ground, fork_server, "merge")
+    trials.prepare()
+    _, points = trials.run()
+    trials.run(nth=points.index("landing.after_ref") + 1)
+    (ground.project / ".git" / "index.lock").unlink()
+    write(ground.project, {"mine.txt": "mine\n"})
+    ground.git("add", "mine.txt")
+
+    trials.finish()
+
+    assert "mine.txt" in ground.git("ls-files")
+    assert ground.read("a.txt") == last_line(TEXT)
+
+
 def test_push_killed_anywhere(ground: Ground, fork_server: ForkServer) -> None:
     """The remote has the work or not; the local branch may lag behind it, and pushing again makes them agree."""
     remote = ground.folder / "remote.git"

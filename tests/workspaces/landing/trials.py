@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from nightherd.errors import WorkspaceError
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import Probe
 from nightherd.testing.ending import Ending
@@ -23,7 +26,11 @@ def land(order: Any, say: Say) -> None:
     ground = _ground(order, _probe(order, say))
     workspace = msgspec.convert(order["workspace"], Workspace)
     verb: Callable[..., object] = getattr(ground, order["verb"])
-    verb(workspace, **order.get("terms", {}))
+    try:
+        verb(workspace, **order.get("terms", {}))
+    except WorkspaceError as error:
+        if "full_at" not in order or not error.can_pass:
+            raise
 
 
 def finish(order: Any, say: Say) -> None:
@@ -33,10 +40,22 @@ def finish(order: Any, say: Say) -> None:
 
 
 def _ground(order: Any, probe: Probe) -> Ground:
-    return Ground(Path(order["folder"]), Path(order["project"]), probe=probe)
+    program = order.get("program", "git")
+    return Ground(Path(order["folder"]), Path(order["project"]), probe=probe, program=program)
 
 
 def _probe(order: Any, say: Say) -> Probe:
-    if "nth" in order:
-        return Ending(nth=order["nth"])
-    return say
+    killed = Ending(nth=order["nth"]) if "nth" in order else say
+    if "full_at" not in order:
+        return killed
+    left = [order["full_at"]]
+
+    def fill(point: str) -> None:
+        """The disk is full when a file is to be written for the n-th time, and once only."""
+        killed(point)
+        left[0] -= point == "landing.before_file"
+        if left[0] == 0:
+            left[0] = -1
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return fill
