@@ -147,6 +147,10 @@ def clean(
     if done.failures:
         ctx.exit(FAILED)
     if done.refused and not (chosen.is_sweep or is_merged):
+        if not (is_forced or invocation.screen.is_json):
+            kept = done.refused[0].workspace
+            invocation.screen.say(f"  look at it: nightherd workspace show {kept.id}")
+            invocation.screen.say(f"  remove it: nightherd workspace clean {kept.id} --force")
         ctx.exit(REFUSED)
 
 
