@@ -118,8 +118,10 @@ async def check_removal_is_recorded_before_and_after(state: OpenState) -> None:
     used_since = replace(removed(1), unused_since=LATER - timedelta(seconds=1))
     assert (await must_refuse(state, used_since)).why is Why.WORKSPACE_BUSY
 
-    await must_apply(state, replace(removed(1), unused_since=LATER))
-    assert find(state, 1).status is WorkspaceStatus.REMOVING
+    last = replace(removed(1), unused_since=LATER, tree="t7", left_out=3)
+    await must_apply(state, last)
+    going = find(state, 1)
+    assert (going.status, going.tree, going.left_out) == (WorkspaceStatus.REMOVING, "t7", 3)
     await must_apply(state, removed(1))
     noted = await must_refuse(state, note(1, tree="t2"))
     await must_apply(state, submit(2), start(2))
@@ -133,11 +135,11 @@ async def check_removal_is_recorded_before_and_after(state: OpenState) -> None:
     ]
     row = find(state, 1)
     assert (row.status, row.removed_at, row.size_bytes) == (WorkspaceStatus.REMOVED, LATER, 0)
-    assert row.tree == "t1"
+    assert row.tree == "t7"
     # Whoever looked before it was removed proposes it as it was: it is made again all the same.
     await must_apply(state, replace(use(2), workspace=workspace(1)))
     again = find(state, 1)
-    assert (again.status, again.removed_at, again.tree) == (WorkspaceStatus.MAKING, None, "t1")
+    assert (again.status, again.removed_at, again.tree) == (WorkspaceStatus.MAKING, None, "t7")
     assert again.number == row.number
 
 

@@ -18,7 +18,7 @@ from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Refused, Why
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.text import counted
-from nightherd.model.workspaces.changes import NoteWorkspace, RemoveWorkspace
+from nightherd.model.workspaces.changes import RemoveWorkspace
 from nightherd.model.workspaces.policy import WorkspacePolicy
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceQuery, WorkspaceStatus
 from nightherd.ports import Clock, SnapshotReader, StateReader, StateWriter, WorkspaceFiles
@@ -154,17 +154,24 @@ async def _clean_one(
             _check_unchanged(workspace, fresh)
         elif not is_forced:
             _check_clean(fresh, context)
-        if is_dry:
-            return
-        await _note(workspace, fresh, context)
+        workspace = fresh
     if not is_dry:
         await remove(workspace, context)
 
 
 async def remove(workspace: Workspace, context: CleanupContext) -> None:
-    """Remove the workspace, or finish a removal that was begun. `RefusedError` while a job works in it."""
-    at = context.clock.now()
-    change = RemoveWorkspace(workspace_id=workspace.id, at=at, unused_since=workspace.last_used_at)
+    """Remove the workspace, or finish a removal that was begun; its last files are as `workspace` says.
+
+    `RefusedError` when a job works in it, or has worked in it since `workspace` was read.
+    """
+    change = RemoveWorkspace(
+        workspace_id=workspace.id,
+        at=context.clock.now(),
+        unused_since=workspace.last_used_at,
+        tree=workspace.tree,
+        head=workspace.head,
+        left_out=workspace.left_out,
+    )
     (answer,) = await context.state.apply([change])
     if isinstance(answer, Refused):
         raise RefusedError(answer.message)
@@ -239,20 +246,3 @@ def _changed_text(fresh: Workspace, since: str | None, context: CleanupContext) 
 
 def _left_out_text(fresh: Workspace) -> str:
     return f"{counted(fresh.left_out, 'file')} that no snapshot holds"
-
-
-async def _note(workspace: Workspace, fresh: Workspace, context: CleanupContext) -> None:
-    """Record what its files were before they go."""
-    if fresh == workspace:
-        return
-    change = NoteWorkspace(
-        workspace_id=fresh.id,
-        at=workspace.last_used_at,
-        tree=fresh.tree,
-        head=fresh.head,
-        left_out=fresh.left_out,
-        size_bytes=fresh.size_bytes,
-    )
-    (answer,) = await context.state.apply([change])
-    if isinstance(answer, Refused):
-        raise RefusedError(answer.message)

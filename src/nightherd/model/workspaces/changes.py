@@ -76,3 +76,7 @@ class RemoveWorkspace(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     is_gone: bool = False
     unused_since: datetime | None = None
+    tree: str | None = None
+    """The snapshot that was taken for the removal; None for the last that is known."""
+    head: str | None = None
+    left_out: int | None = None

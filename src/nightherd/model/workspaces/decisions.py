@@ -137,7 +137,14 @@ def remove(change: RemoveWorkspace, rows: Rows) -> Answer:
         message = f"job {known.job_id} has worked in workspace {known.id} since"
         return Refused(why=Why.WORKSPACE_BUSY, message=message)
     status = WORKSPACE_LIFECYCLE.check(known.status, WorkspaceStatus.REMOVING)
-    return Applied(rows=(replace(known, status=status),))
+    going = replace(
+        known,
+        status=status,
+        tree=change.tree or known.tree,
+        head=change.head or known.head,
+        left_out=known.left_out if change.left_out is None else change.left_out,
+    )
+    return Applied(rows=(going,))
 
 
 def _missing(workspace_id: str) -> Refused:
