@@ -76,6 +76,14 @@ agents:
   - name: broken
     working_directory: {root: shop, mode: worktree, setup: ["echo no luck; exit 3"]}
     script: [{say: never said}]
+  - name: sharer
+    instances: {max_concurrent: 2}
+    working_directory: shop
+    script:
+      - tool: Bash
+        input:
+          command: "mkdir -p ../met; touch ../met/$$; until [ $(ls ../met | wc -l) -ge 2 ]; do sleep 0.05; done"
+      - say: done
   - name: hooked
     working_directory: {root: shop, mode: worktree}
     hooks:
@@ -309,3 +317,23 @@ def test_a_session_leaves_its_workspace_when_its_agent_shares_its_directory_agai
     assert cli("jobs", "show", second, "--json").data["session_id"] == session
     assert shown["working_directory"] == str(place / "shop")
     assert (place / "shop" / "log").read_text() == "again\n"
+
+
+def test_jobs_of_one_agent_that_share_a_directory_are_warned_about_once(
+    cli: Cli, place: Path
+) -> None:
+    jobs = [cli("run", "sharer", "-d", "-q").out.strip() for _ in range(2)]
+
+    cli("worker", "--until-idle")
+    shutil.rmtree(place / "met")
+    jobs += [cli("run", "sharer", "-d", "-q").out.strip() for _ in range(2)]
+    cli("worker", "--until-idle")
+
+    warnings = [[warning["content"] for warning in journal(place, job, "warning")] for job in jobs]
+    first, second = warnings[:2], warnings[2:]
+    for pair in (first, second):  # each worker says it once
+        ((text,), nothing) = sorted(pair, reverse=True)
+        assert nothing == []
+        assert f"works in {place / 'shop'} at the same time" in text
+        assert "mode: worktree" in text
+        assert "max_concurrent: 1" in text
