@@ -284,11 +284,13 @@ class Landing(Protocol):
         work: Work,
         *,
         remote: str | None = None,
+        login: CloneTerms | None = None,
         is_forced: bool = False,
         is_dry_run: bool = False,
     ) -> LandingResult:
         """Push the work as the workspace's branch to `remote`: a name or an address, else `origin`.
 
+        `login` is what the agent's repository was cloned with: it is used where the remote is the same repository.
         With `is_forced` it replaces what is there, as long as that is what was seen there last.
         """
 

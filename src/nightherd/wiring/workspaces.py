@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 def open_workspace_files(state_dir: Path) -> WorkspaceFiles:
     """What makes, snapshots and removes the directories of workspaces."""
+    from nightherd.ports import no_probe
     from nightherd.workspaces.files import LocalWorkspaceFiles
 
-    return LocalWorkspaceFiles(state_dir)
+    return LocalWorkspaceFiles(state_dir, probe=no_probe)
 
 
 def open_setup_cache(state_dir: Path, files: WorkspaceFiles) -> SetupCache:

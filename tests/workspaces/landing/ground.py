@@ -16,7 +16,12 @@ from msgspec.structs import replace as changed
 
 from nightherd.host.system import SystemClock, random_text
 from nightherd.model.ids import JobId
-from nightherd.model.workspaces.policy import WorkspaceMode, WorkspacePolicy, WorkspaceScope
+from nightherd.model.workspaces.policy import (
+    CloneTerms,
+    WorkspaceMode,
+    WorkspacePolicy,
+    WorkspaceScope,
+)
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceId, WorkspaceStatus
 from nightherd.ports import LandingResult, Probe, Work, no_probe
 from nightherd.workspaces.files import LocalWorkspaceFiles
@@ -199,13 +204,19 @@ class Ground:
         workspace: Workspace,
         *,
         remote: str | None = None,
+        login: CloneTerms | None = None,
         is_forced: bool = False,
         is_dry_run: bool = False,
     ) -> LandingResult:
         work = self.work(workspace)
         return anyio.run(
             lambda: self.landing.push(
-                workspace, work, remote=remote, is_forced=is_forced, is_dry_run=is_dry_run
+                workspace,
+                work,
+                remote=remote,
+                login=login,
+                is_forced=is_forced,
+                is_dry_run=is_dry_run,
             )
         )
 

@@ -1,10 +1,10 @@
-"""Addresses of remotes: shown without credentials, and the pages where pull requests are opened."""
+"""Addresses of remotes: which are on this machine, and the pages where pull requests are opened."""
 
 from __future__ import annotations
 
 import pytest
 
-from nightherd.workspaces.landing.addresses import is_local, pull_request_url, shown_address
+from nightherd.workspaces.landing.addresses import is_local, pull_request_url
 
 BRANCH = "nightherd/coder/job-1"
 
@@ -47,23 +47,6 @@ def test_page_of_a_pull_request_when_the_base_is_not_known() -> None:
     gitlab = pull_request_url("git@gitlab.com:a/b", BRANCH, None)
     assert gitlab is not None
     assert "target_branch" not in gitlab
-
-
-@pytest.mark.parametrize(
-    ("address", "shown"),
-    [
-        ("https://jo:hunter2@example.org/x.git", "https://example.org/x.git"),
-        (
-            "https://token@example.org:8443/x.git?token=hunter2#hunter2",
-            "https://example.org:8443/x.git",
-        ),
-        ("ssh://git@example.org/x.git", "ssh://example.org/x.git"),
-        ("git@example.org:x.git", "git@example.org:x.git"),
-        ("/srv/x.git", "/srv/x.git"),
-    ],
-)
-def test_address_is_shown_without_credentials(address: str, shown: str) -> None:
-    assert shown_address(address) == shown
 
 
 def test_directories_of_this_machine_are_known() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from msgspec.structs import replace as changed
 
 from nightherd.errors import RefusedError, WorkspaceError
+from nightherd.model.workspaces.policy import CloneTerms
+from workspaces.git_server import GitServer, serving
 from workspaces.landing.ground import (
     TEXT,
     Ground,
@@ -229,3 +233,64 @@ def test_shallow_clone_is_pushed_from(ground: Ground, remote: Path) -> None:
 
     assert tip(remote, workspace.branch) == result.commit
     git(remote, "fsck", "--connectivity-only")
+
+
+USER, PASSWORD = "herder", "p@ss'w%41rd"
+
+
+@pytest.fixture
+def server(ground: Ground) -> Iterator[GitServer]:
+    """A server that lets one user in, with a copy of the project."""
+    served = ground.folder / "served"
+    served.mkdir()
+    git(ground.folder, "clone", "-q", "--bare", ground.project, served / "x.git")
+    git(served / "x.git", "config", "http.receivepack", "true")
+    with serving(served) as server:
+        server.login = (USER, PASSWORD)
+        yield server
+
+
+def test_credentials_of_the_clone_open_the_remote(ground: Ground, server: GitServer) -> None:
+    ground.git("remote", "add", "origin", server.url("x.git"))
+    workspace = ground.worked(WORK)
+    login = CloneTerms(url=server.url("x.git"), username=USER, password=PASSWORD)
+
+    with pytest.raises(WorkspaceError, match="the remote origin cannot be read"):
+        ground.push(workspace)
+    other = CloneTerms(url=server.url("other.git"), username=USER, password=PASSWORD)
+    with pytest.raises(WorkspaceError, match="the remote origin cannot be read"):
+        ground.push(workspace, login=other)
+    assert {given for given in server.logins if given} == set(), "credentials of another repository"
+
+    result = ground.push(workspace, login=login)
+
+    assert tip(ground.folder / "served" / "x.git", workspace.branch) == result.commit
+
+
+def test_credentials_in_an_address_reach_no_argument(
+    ground: Ground, server: GitServer, tmp_path: Path
+) -> None:
+    seen = tmp_path / "arguments"
+    program = tmp_path / "spy"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >> {seen}\nexec git "$@"\n')
+    program.chmod(0o755)
+    secret = quote(PASSWORD, safe="")
+    ground.git("remote", "add", "origin", server.url("x.git", f"{USER}:{secret}@"))
+    workspace = ground.worked(WORK)
+
+    result = replace(ground, program=str(program)).push(workspace)
+
+    assert tip(ground.folder / "served" / "x.git", workspace.branch) == result.commit
+    assert server.url("x.git") in seen.read_text()
+    assert secret not in seen.read_text()
+    assert PASSWORD not in seen.read_text()
+    assert secret not in repr(result)
+
+
+def test_remote_beside_the_repository_is_found(ground: Ground, remote: Path) -> None:
+    ground.git("remote", "set-url", "origin", "../remote.git")
+    workspace = ground.worked(WORK)
+
+    result = ground.push(workspace)
+
+    assert tip(remote, workspace.branch) == result.commit

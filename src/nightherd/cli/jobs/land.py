@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import click
 
+from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation, invocation_of, job_argument, json_option
 from nightherd.cli.next_steps import command_for
 from nightherd.cli.screen.render import Screen, neutralise
@@ -22,13 +23,14 @@ from nightherd.engine.operations.landing import (
     merge_job,
     push_job,
 )
-from nightherd.errors import RefusedError
+from nightherd.errors import ConfigError, RefusedError
 from nightherd.model.ids import JobId
 from nightherd.model.text import counted
+from nightherd.model.workspaces.policy import CloneTerms
 from nightherd.model.workspaces.workspace import Landed
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Landing
-from nightherd.views.jobs import find_job_id
+from nightherd.views.jobs import find_job_id, get_job
 from nightherd.views.snapshots import shown_path
 from nightherd.wiring.machine import refuse_agents
 from nightherd.wiring.running import open_fleet_context
@@ -128,6 +130,7 @@ def push(
     """Push a job's changes to a remote, as the branch of the job's workspace."""
     invocation = invocation_of(ctx)
     refuse_agents(invocation.state_directory(), "jobs push", "uses your credentials")
+    login = _login(invocation, job)
     request = PushJob(
         job_id=_find(invocation, job),
         remote=remote,
@@ -137,7 +140,7 @@ def push(
     )
     _perform(
         ctx,
-        lambda stores, landing: push_job(request, stores, landing),
+        lambda stores, landing: push_job(request, stores, landing, login),
         is_dry_run=dry_run,
         has_url=pr,
     )
@@ -146,6 +149,18 @@ def push(
 def _find(invocation: Invocation, reference: str) -> JobId:
     with closing(open_reader(invocation.state_directory())) as reader:
         return find_job_id(reader, reference)
+
+
+def _login(invocation: Invocation, reference: str) -> CloneTerms | None:
+    """Return what the fleet file says the agent's repository is cloned with; None where it says nothing, or is gone."""
+    with closing(open_reader(invocation.state_directory())) as reader:
+        job = get_job(reader, find_job_id(reader, reference))
+    try:
+        fleet = load_fleet_with_notices(invocation, agent=job.agent, is_quiet=True)
+    except ConfigError:
+        return None
+    agent = fleet.agents.get(job.agent)
+    return None if agent is None else agent.workspace.clone
 
 
 def _perform(

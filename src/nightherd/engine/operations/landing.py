@@ -17,6 +17,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.text import shorten
 from nightherd.model.workspaces.changes import LandWorkspace
+from nightherd.model.workspaces.policy import CloneTerms
 from nightherd.model.workspaces.workspace import Landed, Workspace
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Landing, LandingResult, Work
@@ -118,8 +119,10 @@ async def merge_job(request: MergeJob, stores: Stores, landing: Landing) -> JobL
     )
 
 
-async def push_job(request: PushJob, stores: Stores, landing: Landing) -> JobLanding:
-    """Push the changes as the workspace's branch."""
+async def push_job(
+    request: PushJob, stores: Stores, landing: Landing, login: CloneTerms | None = None
+) -> JobLanding:
+    """Push the changes as the workspace's branch; `login` is what the agent's repository is cloned with."""
     changes = _landable(request.job_id, stores)
     finished = await landing.finish_interrupted()
     work = _work(changes, request.message, stores)
@@ -127,6 +130,7 @@ async def push_job(request: PushJob, stores: Stores, landing: Landing) -> JobLan
         changes.workspace,
         work,
         remote=request.remote,
+        login=login,
         is_forced=request.is_forced,
         is_dry_run=request.is_dry_run,
     )

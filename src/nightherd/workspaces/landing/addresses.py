@@ -1,4 +1,4 @@
-"""Addresses of remotes: what of one may be shown, and where a pull request for a branch there is opened."""
+"""Addresses of remotes: which are on this machine, and where a pull request for a branch is opened."""
 
 from __future__ import annotations
 
@@ -17,15 +17,6 @@ def is_local(address: str) -> bool:
     if "://" in address:
         return urlsplit(address).scheme == "file"
     return SCP.fullmatch(address) is None
-
-
-def shown_address(address: str) -> str:
-    """Return the address without credentials."""
-    if "://" not in address:
-        return address
-    parts = urlsplit(address)
-    host = parts.netloc.rpartition("@")[2]
-    return parts._replace(netloc=host, query="", fragment="").geturl()
 
 
 def pull_request_url(address: str, branch: str, base: str | None) -> str | None:

@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from nightherd.errors import RefusedError, StateError, WorkspaceError
 from nightherd.model.ids import RandomText
-from nightherd.model.workspaces.policy import WorkspaceMode
+from nightherd.model.workspaces.policy import CloneTerms, WorkspaceMode
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports.workspaces import LandingResult, Work
 from nightherd.ports.world import Clock, Probe, no_probe
@@ -89,11 +89,12 @@ class LocalLanding:
         work: Work,
         *,
         remote: str | None = None,
+        login: CloneTerms | None = None,
         is_forced: bool = False,
         is_dry_run: bool = False,
     ) -> LandingResult:
         """Push the work as the workspace's branch to `remote`: a name or an address, else `origin`."""
-        terms = PushTerms(remote=remote, is_forced=is_forced, is_dry_run=is_dry_run)
+        terms = PushTerms(remote=remote, login=login, is_forced=is_forced, is_dry_run=is_dry_run)
 
         def run() -> LandingResult:
             with self._landing(workspace) as attempt, attempt() as context:

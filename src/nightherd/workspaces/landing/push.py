@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
+from urllib.parse import urlsplit
 
 import msgspec
 
-from nightherd.errors import RefusedError, WorkspaceError
+from nightherd.errors import InvalidValueError, RefusedError, WorkspaceError
+from nightherd.model.workspaces.policy import CloneTerms
+from nightherd.model.workspaces.repository import (
+    is_same_repository,
+    parse_repository,
+    without_credentials,
+)
 from nightherd.ports.workspaces import LandingResult, Work
 from nightherd.workspaces.git import Output, Place
-from nightherd.workspaces.landing.addresses import (
-    is_local,
-    pull_request_url,
-    shown_address,
-)
+from nightherd.workspaces.landing.addresses import is_local, pull_request_url
 from nightherd.workspaces.landing.commit import WorkCommit, work_commit
 from nightherd.workspaces.landing.context import LandingContext
 from nightherd.workspaces.landing.merge import bring_objects
 from nightherd.workspaces.landing.record import LandingRecord
 from nightherd.workspaces.landing.repository import HEADS
+from nightherd.workspaces.remotes import login_variables
 
 ORIGIN = "origin"
 REMOTE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)*")
@@ -29,20 +34,28 @@ RECEIVE_PACK = "git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=tru
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """Where to push to."""
 
-    address: str
+    login: CloneTerms
+    """The address without credentials, and what it is opened with."""
     name: str | None = None
     """Its name in the repository's configuration; None for an address that a person gave."""
 
     @property
+    def address(self) -> str:
+        """What git is given: never credentials."""
+        return self.login.url
+
+    @property
     def shown(self) -> str:
-        """What people read: never credentials."""
-        return self.name or shown_address(self.address)
+        """What people read."""
+        return self.name or without_credentials(self.address)
 
 
 class PushTerms(msgspec.Struct, frozen=True, kw_only=True):
     """How to push."""
 
     remote: str | None
+    login: CloneTerms | None
+    """What the agent's repository was cloned with: used where it is pushed to as well."""
     is_forced: bool
     is_dry_run: bool
 
@@ -52,7 +65,7 @@ def push(context: LandingContext, work: Work, terms: PushTerms) -> LandingResult
     workspace, scratch, repository = context.workspace, context.scratch, context.known_repository()
     if workspace.branch is None:
         raise WorkspaceError(f"workspace {workspace.id} has no branch")
-    remote = _remote(context, terms.remote)
+    remote = _remote(context, terms)
     commit = work_commit(context, work)
     ref = f"{HEADS}{workspace.branch}"
     base = workspace.base_tree
@@ -88,22 +101,41 @@ def push(context: LandingContext, work: Work, terms: PushTerms) -> LandingResult
     return result
 
 
-def _remote(context: LandingContext, named: str | None) -> Remote:
+def _remote(context: LandingContext, terms: PushTerms) -> Remote:
     """Return the remote: the name or address given, else `origin`."""
     repository = context.known_repository()
-    name = named or ORIGIN
+    name = terms.remote or ORIGIN
+    if name.startswith("-"):
+        raise WorkspaceError(f"{name!r} is no remote", hint="--remote NAME or --remote URL")
     if REMOTE_NAME.fullmatch(name) is not None:
         address = repository.remote_address(name)
         if address is not None:
-            return Remote(address=address, name=name)
-        if named is None or "/" not in name:
+            login = _login(address, terms.login, str(context.top))
+            return Remote(login=login, name=name)
+        if terms.remote is None or "/" not in name:
             raise WorkspaceError(
                 f"the repository '{repository.common}' has no remote {name!r}",
                 hint=f"git remote add {name} URL, or name one with --remote",
             )
-    if name.startswith("-"):
-        raise WorkspaceError(f"{name!r} is no remote", hint="--remote NAME or --remote URL")
-    return Remote(address=name)
+    return Remote(login=_login(name, terms.login, os.getcwd()))  # noqa: PTH109 (of the person who typed it)
+
+
+def _login(address: str, known: CloneTerms | None, directory: str) -> CloneTerms:
+    """Return the address without credentials, and the credentials for it; a relative path is one in `directory`."""
+    if is_local(address) and "://" not in address:
+        return CloneTerms(url=os.path.normpath(os.path.join(directory, address)))  # noqa: PTH118
+    is_same = known is not None and is_same_repository(address, known.url)
+    if known is not None and is_same and urlsplit(address).scheme == urlsplit(known.url).scheme:
+        return known
+    try:
+        parsed = parse_repository(address)
+    except InvalidValueError as error:
+        raise WorkspaceError(
+            f"{without_credentials(address)} cannot be pushed to: {error}"
+        ) from error
+    if parsed is None:
+        return CloneTerms(url=address)
+    return CloneTerms(url=parsed.url, username=parsed.username, password=parsed.password)
 
 
 def _place(context: LandingContext) -> Place:
@@ -114,7 +146,10 @@ def _remote_tip(context: LandingContext, remote: Remote, ref: str) -> str | None
     """Return where the branch is at the remote; None when it is not there."""
     doing = f"the remote {remote.shown} cannot be read"
     done = context.scratch.attempt(
-        _place(context), "ls-remote", "--", remote.address, ref, needs_credentials=True
+        _place(context),
+        *("ls-remote", "--", remote.address, ref),
+        needs_credentials=True,
+        variables=login_variables(remote.login),
     )
     if done.status != 0:
         raise _error(context, done, "ls-remote", doing)
@@ -146,7 +181,12 @@ def _send(
         arguments.append(f"--force-with-lease={ref}:{lease}")
     arguments += ["--", remote.address, f"{commit}:{ref}"]
     context.probe("landing.before_push")
-    done = context.scratch.attempt(_place(context), *arguments, needs_credentials=True)
+    done = context.scratch.attempt(
+        _place(context),
+        *arguments,
+        needs_credentials=True,
+        variables=login_variables(remote.login),
+    )
     if done.status == 0:
         return
     if b"stale info" in done.out + done.err:

@@ -118,10 +118,17 @@ class Scratch:
         known = {**self._variables, **(variables or {})}
         return self._git.run(place, *arguments, data=data, variables=known, doing=doing)
 
-    def attempt(self, place: Place, *arguments: str, needs_credentials: bool = False) -> Output:
+    def attempt(
+        self,
+        place: Place,
+        *arguments: str,
+        needs_credentials: bool = False,
+        variables: Mapping[str, str] | None = None,
+    ) -> Output:
         """Run git there, and return how it ended."""
+        known = {**self._variables, **(variables or {})}
         return self._git.attempt(
-            place, *arguments, variables=self._variables, needs_credentials=needs_credentials
+            place, *arguments, variables=known, needs_credentials=needs_credentials
         )
 
     def new_index(self, tree: str) -> Path:
