@@ -93,6 +93,8 @@ def _why_never(phase: Phase, by_name: Mapping[str, Phase], never: Mapping[str, s
 
 def _contradiction(phase: Phase, by_name: Mapping[str, Phase]) -> str | None:
     """Return a phase that would have to succeed and to fail for `phase` to run."""
+    if all(other.trigger_rule is not TriggerRule.ONE_FAILED for other in by_name.values()):
+        return None
     succeeds: set[str] = set()
     fails: set[str] = set()
     waiting = [phase.name]
