@@ -14,7 +14,7 @@ import pytest
 
 from components import Components
 from document_blocks import blocks
-from nightherd.cli.demo import demo
+from nightherd.cli.demo import demo, kills
 from nightherd.cli.demo.stage import FILES
 from surfaces.drivers import Cli
 
@@ -72,11 +72,18 @@ def test_demo_fixes_the_fault_and_prints_all_that_the_readme_shows(
         "the worker is killed; nothing runs, and nothing has arrived at the remote",
         "== nightherd inbox approve job-",
         "exactly one push arrived\nSubtract the discount\n✔ completed",
-        "total $1.0358",
+        "== nightherd session fork sess-",
+        '+BANNER = "20 % off everything"',
+        '-BANNER = ""\n+BANNER = "Buy two, get one free"\n',
+        "both begin with the same 5 messages",
+        "your own checkout is as it was\nchecks.txt  pricing.py  test_pricing.py\n",
+        "\nmerged into ",
+        '== cat shop/banner.py\nBANNER = "Buy two, get one free"\n',
+        "total $1.0552",
         "nightherd init my-fleet",
     ):
         assert shown in result.stdout, shown
-    assert result.stdout.count("✔ completed") == 8
+    assert result.stdout.count("✔ completed") == 16
     assert list(temporary.iterdir()) == []
     printed = iter([alike(line) for line in result.stdout.splitlines()])
     assert [line for line in sampled if line not in printed] == []
@@ -84,7 +91,7 @@ def test_demo_fixes_the_fault_and_prints_all_that_the_readme_shows(
 
 def alike(line: str) -> str:
     """Return the line without what differs each time: how long it took, and which job it was."""
-    line = re.sub(r"job-[\d-]{10}-\w{6}", "job-...", line.rstrip())
+    line = re.sub(r"(job-[\d-]{10}-\w{6}|sess-\w{8})", "id", line.rstrip())
     return re.sub(r"\b(\d+h)?(\d+m)?\d+(\.\d+)?m?s\b", "...s", line)
 
 
@@ -140,6 +147,7 @@ def test_demo_for_programs_is_one_document_and_needs_no_git(
     assert "+    return sum(prices) * (100 - discount) / 100" in result.data["diff"]
     assert result.data["counted"] == [f"check {number}" for number in range(1, 6)]
     assert result.data["published"] == ["Subtract the discount"]
+    assert result.data["forked_diffs"] == []
     assert result.data["directory"] is None
 
 
@@ -171,7 +179,7 @@ def test_demo_that_goes_wrong_says_so_and_cleans_up(
 def test_demo_says_when_a_check_is_missing(
     cli: Cli, nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "CHECK_COUNT", 6)
+    monkeypatch.setattr(kills, "CHECK_COUNT", 6)
 
     result = cli("demo")
 

@@ -1,4 +1,4 @@
-"""The demo's stage: a small repository with a real fault, a fleet of scripted agents, and workers that are killed."""
+"""The demo's stage: a small repository with a real fault, git, and workers that are killed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightherd.errors import NightherdError
+from nightherd.workspaces.landing.scratch import FIRST_VERSION
 
 REPOSITORY = "shop"
 PROGRAM = "pricing.py"
 CHECKS = "checks.txt"
 CHECK_COUNT = 5
+BANNER = "banner.py"
 
 FILES = {
     PROGRAM: '''\
@@ -44,104 +46,8 @@ class Pricing(unittest.TestCase):
 ''',
 }
 
-FIXER = """\
-  - name: fixer
-    description: Runs the tests, finds the bug, fixes it, runs the tests again.
-    runtime: scripted
-    allowed_tools: [Bash]
-    working_directory: shop
-    default_prompt: The tests fail. Fix the program, not the tests.
-    script:
-      - sleep: 200ms
-      - think: First I want to see it fail.
-      - say: I will run the tests.
-      - tool: Bash
-        input: {command: python3 -B -m unittest -q}
-      - usage: {input_tokens: 1210, output_tokens: 64, cost_usd: 0.0046}
-      - sleep: 200ms
-      - say: A discount of 20 % raises the price. I will look at the program.
-      - tool: Read
-        input: {file_path: pricing.py}
-      - usage: {input_tokens: 1480, output_tokens: 71, cost_usd: 0.0055}
-      - sleep: 200ms
-      - say: The discount is added where it should be subtracted.
-      - tool: Edit
-        input: {file_path: pricing.py, old_string: (100 + discount), new_string: (100 - discount)}
-      - usage: {input_tokens: 1630, output_tokens: 98, cost_usd: 0.0064}
-      - sleep: 200ms
-      - tool: Bash
-        input: {command: python3 -B -m unittest -q}
-      - usage: {input_tokens: 1770, output_tokens: 40, cost_usd: 0.0059}
-      - say: Fixed. total() now subtracts the discount, and all tests pass.
-      - usage: {input_tokens: 1850, output_tokens: 33, cost_usd: 0.0060}
-"""
-
-REVIEWER = """\
-  - name: reviewer
-    description: Reviews the change; its next job would continue its session.
-    runtime: scripted
-    allowed_tools: [Bash]
-    working_directory: shop
-    default_prompt: Review what changed.
-    session: {mode: persistent}
-    script:
-      - sleep: 200ms
-      - say: I will read the change.
-      - tool: Bash
-        input: {command: LOOK}
-      - say: One line, and it is the right one.
-      - usage: {input_tokens: 940, output_tokens: 52, cost_usd: 0.0037}
-      - sleep: 200ms
-      - say: I will run the tests again, to be sure.
-      - tool: Bash
-        input: {command: python3 -B -m unittest -q}
-      - say: Approved.
-      - usage: {input_tokens: 1120, output_tokens: 20, cost_usd: 0.0037}
-"""
-
-INSPECTOR = f"""\
-  - name: inspector
-    description: Runs the tests five times and records each run, within its budget.
-    runtime: RUNTIME
-    limits: {{spend: 0.50}}
-    allowed_tools: [Bash]
-    working_directory: shop
-    default_prompt: Make sure that it stays fixed.
-    script:
-      - repeat: {CHECK_COUNT}
-        steps:
-          - tool: Bash
-            input: {{command: "echo check ${{turn}} >> {CHECKS}; sleep 0.2; python3 -B -m unittest -q"}}
-          - usage: {{input_tokens: 310, output_tokens: 12, cost_usd: 0.20}}
-      - say: Five checks are recorded.
-"""
-
-PUBLISHER = """\
-  - name: publisher
-    description: Publishes the fix, but only after a person's approval.
-    runtime: scripted
-    allowed_tools: [Bash]
-    working_directory: shop
-    default_prompt: Publish the fix.
-    approvals:
-      - tool: "Bash(RULE:*)"
-    script:
-      - say: The fix is ready. I would like to push it.
-      - tool: Bash
-        input: {command: PUBLISH}
-      - say: Published.
-"""
-
 REMOTE = "origin.git"
-PUBLISH_WITH_GIT = (
-    f"git commit -q -a --allow-empty -m 'Subtract the discount' && git push -q ../{REMOTE} HEAD:fix"
-)
-"""Every run of it would add a commit to what arrives."""
 PUBLISHED_WITHOUT = "published.txt"
-PUBLISH_WITHOUT = f"echo Subtract the discount >> ../{PUBLISHED_WITHOUT}"
-
-LOOK_WITH_GIT = "git diff --stat"
-LOOK_WITHOUT = f"cat {PROGRAM}"
 
 GIT_SETTINGS = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 AUTHOR = {"user.name": "nightherd demo", "user.email": "demo@nightherd.invalid"}
@@ -156,15 +62,6 @@ def stage_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """`environ` without what would lead git to another repository or to a person's own settings."""
     kept = {name: value for name, value in environ.items() if not name.startswith("GIT_")}
     return {**kept, **GIT_SETTINGS}
-
-
-def fleet_text(*, has_git: bool, has_native: bool) -> str:
-    """The fleet file. The agent with a limit is native where that is installed; its script is the same."""
-    reviewer = REVIEWER.replace("LOOK", LOOK_WITH_GIT if has_git else LOOK_WITHOUT)
-    inspector = INSPECTOR.replace("RUNTIME", "native" if has_native else "scripted")
-    rule, publish = ("git push", PUBLISH_WITH_GIT) if has_git else ("echo", PUBLISH_WITHOUT)
-    publisher = PUBLISHER.replace("RULE", rule).replace("PUBLISH", publish)
-    return f"fleet:\n  name: demo\n\nagents:\n{FIXER}\n{reviewer}\n{inspector}\n{publisher}"
 
 
 def lay_out(directory: Path, git: str | None, environ: Mapping[str, str]) -> None:
@@ -208,6 +105,31 @@ def published(directory: Path, git: str | None, environ: Mapping[str, str]) -> l
     if not run_git(git, remote, environ, "for-each-ref").strip():
         return []
     return run_git(git, remote, environ, "log", "--reverse", "--format=%s", "fix").splitlines()[1:]
+
+
+def has_worktrees(git: str | None, environ: Mapping[str, str]) -> bool:
+    """Whether there is a git that can do what worktrees and merging need."""
+    if git is None:
+        return False
+    numbers = run_git(git, Path("/"), environ, "version").split()[2].split(".")[:2]
+    return tuple(int(number) for number in numbers if number.isdecimal()) >= FIRST_VERSION
+
+
+def checkout_state(directory: Path, git: str, environ: Mapping[str, str]) -> list[str]:
+    """Return what is to stay as it is in a person's checkout: files, index, branch, commit and stash."""
+    commands = (
+        ("status", "--porcelain", "--branch"),
+        ("ls-files", "--stage"),
+        ("rev-parse", "HEAD"),
+        ("stash", "list"),
+    )
+    return [run_git(git, directory / REPOSITORY, environ, *command) for command in commands]
+
+
+def files_in(directory: Path) -> list[str]:
+    """Return the names of the files in the shop."""
+    names = (path.name for path in (directory / REPOSITORY).iterdir())
+    return sorted(name for name in names if not name.startswith("."))
 
 
 def run_git(git: str, repository: Path, environ: Mapping[str, str], *arguments: str) -> str:
