@@ -146,6 +146,7 @@ def _fill(
             atomic_write_file(dot_git / SHALLOW, boundary, mode=0o644, durable=False)
         set_refs(tools.git, dot_git, {**refs, os.fsencode(f"refs/heads/{terms.branch}"): commit})
         _describe(tools.git, dot_git, terms)
+        tools.probe("clone.filled")
         place = replace(own, work_tree=str(staging), index=str(dot_git / "index"))
         tools.git.run(place, "read-tree", "--reset", "-u", commit)
 
