@@ -15,9 +15,10 @@ from nightherd.cli.demo import agents
 from nightherd.cli.demo.context import DemoContext
 from nightherd.cli.demo.demo import demo_environment, prepare
 from nightherd.cli.demo.fork import fork_and_merge
-from nightherd.cli.demo.stage import FILES, has_worktrees
+from nightherd.cli.demo.stage import FILES, FIRST_GIT, has_worktrees
 from nightherd.cli.screen.render import Screen
 from nightherd.errors import NightherdError
+from nightherd.workspaces.landing.scratch import FIRST_VERSION
 
 MakeDemo = Callable[[], DemoContext]
 
@@ -100,5 +101,6 @@ def test_fork_needs_a_git_that_can_merge(version: str, is_enough: bool, tmp_path
     assert has_worktrees(str(git), os.environ) is is_enough
 
 
-def test_fork_needs_git() -> None:
+def test_fork_needs_git_and_the_version_that_merging_needs() -> None:
     assert has_worktrees(None, os.environ) is False
+    assert FIRST_GIT == FIRST_VERSION

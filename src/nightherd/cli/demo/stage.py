@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightherd.errors import NightherdError
-from nightherd.workspaces.landing.scratch import FIRST_VERSION
 
 REPOSITORY = "shop"
 PROGRAM = "pricing.py"
@@ -49,6 +48,8 @@ class Pricing(unittest.TestCase):
 REMOTE = "origin.git"
 PUBLISHED_WITHOUT = "published.txt"
 
+FIRST_GIT = (2, 38)
+"""The first version that `nightherd jobs merge` works with."""
 GIT_SETTINGS = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 AUTHOR = {"user.name": "nightherd demo", "user.email": "demo@nightherd.invalid"}
 
@@ -112,7 +113,7 @@ def has_worktrees(git: str | None, environ: Mapping[str, str]) -> bool:
     if git is None:
         return False
     numbers = run_git(git, Path("/"), environ, "version").split()[2].split(".")[:2]
-    return tuple(int(number) for number in numbers if number.isdecimal()) >= FIRST_VERSION
+    return tuple(int(number) for number in numbers if number.isdecimal()) >= FIRST_GIT
 
 
 def checkout_state(directory: Path, git: str, environ: Mapping[str, str]) -> list[str]:
