@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         StateDirectoryValidationError,
         StateError,
         StateFileError,
+        WorkspaceError,
+        WorkspaceNotFoundError,
     )
     from nightherd.files.atomic import append_jsonl, atomic_write_file, atomic_write_json
     from nightherd.files.permission import permission_error_message
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
         init_state_directory,
         update_agent_state,
     )
+    from nightherd.library.workspaces import JobDiff, Workspaces
     from nightherd.mirror.fleet_state import read_fleet_state
     from nightherd.model.agents.mcp import InjectedMcpServerDef, InjectedMcpToolDef, ToolAnswer
     from nightherd.model.inbox.item import InboxItem, InboxQuery
@@ -72,6 +75,7 @@ if TYPE_CHECKING:
     from nightherd.model.jobs.job import JobQuery
     from nightherd.model.jobs.lost import Lost, ObservedJob
     from nightherd.model.sessions.session import SessionQuery
+    from nightherd.model.workspaces.workspace import WorkspaceQuery
     from nightherd.state.directory import StateDirectory, validate_state_directory
 
 __version__ = "0.1.0"
@@ -84,6 +88,7 @@ __all__ = [
     "InboxQuery",
     "InjectedMcpServerDef",
     "InjectedMcpToolDef",
+    "JobDiff",
     "JobQuery",
     "JobTimeoutError",
     "Lost",
@@ -108,6 +113,10 @@ __all__ = [
     "StateError",
     "StateFileError",
     "ToolAnswer",
+    "WorkspaceError",
+    "WorkspaceNotFoundError",
+    "WorkspaceQuery",
+    "Workspaces",
     "__version__",
     "append_job_output",
     "append_jsonl",
@@ -153,6 +162,7 @@ _HOMES = {
     "InboxQuery": "nightherd.model.inbox.item",
     "InjectedMcpServerDef": "nightherd.model.agents.mcp",
     "InjectedMcpToolDef": "nightherd.model.agents.mcp",
+    "JobDiff": "nightherd.library.workspaces",
     "JobQuery": "nightherd.model.jobs.job",
     "Lost": "nightherd.model.jobs.lost",
     "ObservedJob": "nightherd.model.jobs.lost",
@@ -177,6 +187,10 @@ _HOMES = {
     "StateError": "nightherd.errors",
     "StateFileError": "nightherd.errors",
     "ToolAnswer": "nightherd.model.agents.mcp",
+    "WorkspaceError": "nightherd.errors",
+    "WorkspaceNotFoundError": "nightherd.errors",
+    "WorkspaceQuery": "nightherd.model.workspaces.workspace",
+    "Workspaces": "nightherd.library.workspaces",
     "append_job_output": "nightherd.library.jobs",
     "append_jsonl": "nightherd.files.atomic",
     "atomic_write_file": "nightherd.files.atomic",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nightherd.model.workspaces.changes import NoteWorkspace, RemoveWorkspace
-from surfaces.drivers import Cli
+from surfaces.drivers import Cli, Shell
 from surfaces.test_agents_may_not_widen import HIDDEN, NIGHTHERD
 from workspace_fleet import apply, git, land, row
 
@@ -193,6 +193,20 @@ def test_an_agent_cannot_remove_workspaces(cli: Cli, project: Path, command: str
     result = cli("run", "plain", "-p", line)
 
     assert "only a person removes workspaces, and an agent started this process" in result.out
+    assert is_there(project, job)
+
+
+def test_an_agent_cannot_remove_workspaces_through_the_daemon(
+    cli: Cli, shell: Shell, project: Path
+) -> None:
+    job = run(cli, "coder")
+    assert shell.run("start", "--detach").code == 0
+    line = f"cd {project}; {HIDDEN} api DELETE '/v1/workspaces/{job}?force=true'"
+
+    result = cli("run", "plain", "-p", line)
+    shell.run("stop")
+
+    assert "only a person may remove workspaces, and an agent sent the request" in result.out
     assert is_there(project, job)
 
 

@@ -22,7 +22,7 @@ ERROR = 400
 
 
 @click.command("api", epilog="Example: nightherd api GET /v1/jobs?limit=5")
-@click.argument("method", type=click.Choice(["GET", "POST"], case_sensitive=False))
+@click.argument("method", type=click.Choice(["GET", "POST", "DELETE"], case_sensitive=False))
 @click.argument("path")
 @click.option(
     "-d", "--data", metavar="JSON", help="Request body; @FILE reads a file, @- standard input."
