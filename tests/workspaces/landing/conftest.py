@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workspaces.landing.ground import Ground, lay
+from workspaces.landing.landing_ground import Ground, lay
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from nightherd.errors import RefusedError, WorkspaceError
 from nightherd.model.workspaces.policy import WorkspaceMode
-from workspaces.landing.ground import (
+from workspaces.landing.landing_ground import (
     TEXT,
     Ground,
     Meddling,

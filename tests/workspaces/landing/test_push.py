@@ -13,7 +13,7 @@ from msgspec.structs import replace as changed
 from nightherd.errors import RefusedError, WorkspaceError
 from nightherd.model.workspaces.policy import CloneTerms
 from workspaces.git_server import GitServer, serving
-from workspaces.landing.ground import (
+from workspaces.landing.landing_ground import (
     TEXT,
     Ground,
     Meddling,

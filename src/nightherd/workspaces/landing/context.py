@@ -57,7 +57,7 @@ class LandingContext:
         if self.repository is None:
             raise WorkspaceError(
                 f"workspace {self.workspace.id} is no git worktree (mode: {self.workspace.mode})",
-                hint="use nightherd jobs apply",
+                hint="apply the changes instead",
             )
         return self.repository
 

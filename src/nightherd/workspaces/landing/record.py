@@ -18,6 +18,7 @@ import msgspec
 
 from nightherd.errors import WorkspaceError
 from nightherd.files.atomic import atomic_write_json, sync_directory
+from nightherd.model.journal.system import known
 from nightherd.ports.world import Probe
 from nightherd.workspaces.landing.files import FileChanges, PathChange, sync_staged
 
@@ -61,6 +62,9 @@ class LandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The branch of the workspace, which gets the commit that is merged."""
     is_undone: bool = False
     """Whether what was done so far is to be undone."""
+
+
+KNOWN = known(LandingRecord)
 
 
 class LandingRecords:

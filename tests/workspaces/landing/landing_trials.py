@@ -15,10 +15,10 @@ from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import Probe
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
-from workspaces.landing.ground import Ground
+from workspaces.landing.landing_ground import Ground
 
-LAND = "workspaces.landing.trials:land"
-FINISH = "workspaces.landing.trials:finish"
+LAND = "workspaces.landing.landing_trials:land"
+FINISH = "workspaces.landing.landing_trials:finish"
 
 
 def land(order: Any, say: Say) -> None:

@@ -282,3 +282,13 @@ def shown(project: Path) -> dict[str, object]:
         "files": dump(project, without=(".git",)),
         "locks": sorted(str(path) for path in (project / ".git").rglob("*.lock")),
     }
+
+
+def subjects(project: Path, branch: str = "main") -> list[str]:
+    """The subjects of a branch's commits, newest first."""
+    return git(project, "log", "--format=%s", branch).splitlines()
+
+
+def status(directory: Path) -> str:
+    """What git says is not committed."""
+    return git(directory, "status", "--porcelain")

@@ -9,7 +9,16 @@ import pytest
 from msgspec.structs import replace as changed
 
 from nightherd.errors import NightherdError
-from workspaces.landing.ground import TEXT, Ground, commit, dump, first_line, git, last_line, write
+from workspaces.landing.landing_ground import (
+    TEXT,
+    Ground,
+    commit,
+    dump,
+    first_line,
+    git,
+    last_line,
+    write,
+)
 
 HOOKS = (
     *("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-merge-commit", "post-merge"),

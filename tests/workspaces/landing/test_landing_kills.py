@@ -14,7 +14,7 @@ import pytest
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.testing.fork_server import ForkServer
 from soak import often
-from workspaces.landing.ground import (
+from workspaces.landing.landing_ground import (
     TEXT,
     Ground,
     commit,
@@ -25,7 +25,7 @@ from workspaces.landing.ground import (
     shown,
     write,
 )
-from workspaces.landing.trials import FINISH, LAND
+from workspaces.landing.landing_trials import FINISH, LAND
 
 SECOND_KILLS = often(4, soak=1)
 """Of every so many points, one is killed in its turn while it is being finished."""
