@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from components import Components
 from daemon.pasture import Pasture, wait_for
 from nightherd.daemon.retention import RECORD, AutomaticRetention, last_run, write_run
 from nightherd.model.checkpoints.persistence import Retention
@@ -19,6 +20,7 @@ from nightherd.testing.determinism import FakeClock
 from nightherd.testing.fork_server import ForkServer
 from nightherd.wiring.stores import open_reader, system_clock
 from surfaces.drivers import Cli
+from workspace_fleet import land, make_project
 
 DAY = timedelta(days=1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -212,3 +214,26 @@ def test_a_started_fleet_runs_it_by_itself(
     second.send(signal.SIGTERM)
     second.wait()
     assert (yard.checkpoints, len(yard.archives)) == (0, 1)
+
+
+def test_workspaces_that_nothing_keeps_are_announced_and_removed_a_day_later(
+    cli: Cli, fleet: Path, components: Components
+) -> None:
+    components.program("git")
+    make_project(fleet)
+    merged, dirty = (cli("run", "coder", "--json").data["job_id"] for _ in range(2))
+    land(fleet, merged)
+    yard = Yard(fleet)
+    directories = fleet / ".nightherd-workspaces"
+
+    (announced,) = yard.check()
+    assert "and 1 workspace, from " in announced
+    assert (directories / merged).exists()
+    yard.clock.advance(DAY)
+    (removed,) = yard.check()
+
+    assert "and 1 workspace" in removed
+    assert [one.name for one in directories.iterdir() if one.is_dir()] == [dirty]
+    run = last_run(yard.state)
+    assert run is not None
+    assert (run.workspaces, run.failures) == (1, 0)
