@@ -75,7 +75,8 @@ def test_command_that_takes_too_long_is_killed_with_all_it_started(tmp_path: Pat
     alive = tmp_path / "alive"
     os.mkfifo(alive)
     # The inner shell holds the pipe open for as long as it lives.
-    slow = shim(tmp_path, f"sh -c 'exec 3> {alive}; sleep 600' & wait")
+    hold = f"sh -c 'exec 3> {alive}; sleep 600' & wait"
+    slow = shim(tmp_path, f'[ "$1" = version ] && exit\n{hold}')
     reading = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
     try:
         with pytest.raises(WorkspaceError, match="took too long") as caught:
@@ -161,3 +162,16 @@ def test_commands_run_together_and_each_says_how_it_ended(scene: Scene) -> None:
 
 def test_names_that_are_no_text_survive_being_split() -> None:
     assert [os.fsencode(name) for name in split(b"a\nb\0\xff\0")] == [b"a\nb", b"\xff"]
+
+
+@pytest.mark.parametrize("name", ["lint", "two words", "a=b", "it's!", "deep.er"])
+def test_hooks_that_configuration_names_are_replaced_where_git_runs_them(
+    scene: Scene, tmp_path: Path, name: str
+) -> None:
+    git(scene.root, "config", f"hook.{name}.event", "reference-transaction")
+    git(scene.root, "config", f"hook.{name}.command", "touch canary")
+    newer = shim(tmp_path, '[ "$1" = version ] && echo "git version 2.54.0" || exec git "$@"')
+    place = Place(git_dir=str(scene.root / ".git"))
+    shown = newer.run(place, "config", "--get", f"hook.{name}.command")
+    assert shown == b"true\n"
+    assert Git().run(place, "config", "--get", f"hook.{name}.command") == b"touch canary\n"

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from nightherd.errors import WorkspaceError
 from nightherd.ports import ChangedPath
 from nightherd.workspaces.git import Argument, Git, Place, split
@@ -76,7 +78,7 @@ class GitSnapshots:
         if other is None or other == store:
             return place
         second: Store = self._stores.open(other)
-        return Place(git_dir=place.git_dir, alternates=(f"{second.path}/objects",))
+        return replace(place, alternates=(f"{second.path}/objects",))
 
     def _diff(self, place: Place, *arguments: Argument) -> bytes:
         doing = "two snapshots cannot be compared"

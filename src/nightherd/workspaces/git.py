@@ -1,53 +1,25 @@
-"""Runs git so that nothing an agent can write decides what runs on this machine.
-
-The environment is built from scratch. Hooks, fsmonitor and lazy fetches are off for every call, whatever a
-repository's configuration says. Where credentials are needed, the user's own configuration is read as well.
-"""
+"""Runs git so that nothing an agent can write decides what runs on this machine. All commands of git start here."""
 
 from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-
-import msgspec
 
 from nightherd.errors import StateError, WorkspaceError
 from nightherd.host.machine import EXECUTION_MARK
 from nightherd.model.jobs.retry import can_pass
+from nightherd.workspaces.environment import Place as Place
+from nightherd.workspaces.environment import environment
+from nightherd.workspaces.processes import Output as Output
+from nightherd.workspaces.processes import finish, kill
 
 TIMEOUT_S = 600.0
 """How long a command may take. Hashing and checking out large trees is slow on slow disks."""
 SHORT_S = 60.0
 """The same for commands that touch no files."""
-STOP_S = 0.2
-"""How often a command that may be stopped is looked at."""
-OVERRIDES = {
-    "core.hooksPath": os.devnull,
-    "core.fsmonitor": "false",
-    "core.pager": "cat",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    # Safe here: nothing that a repository's configuration names is executed.
-    "safe.directory": "*",
-    # Hooks in configuration files, git 2.54 and later.
-    "hook.reference-transaction.enabled": "false",
-    "hook.post-checkout.enabled": "false",
-    "hook.post-index-change.enabled": "false",
-}
-ALLOWED_PROTOCOLS = "file:git:http:https:ssh"
-CREDENTIAL_VARIABLES = (
-    *("HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
-    *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSL_CERT_FILE", "SSL_CERT_DIR", "KRB5CCNAME"),
-    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
-    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
-)
-"""What git, ssh and credential helpers read. No `GIT_*`: those of a shell are for another repository."""
 FULL = re.compile(
     rb"No space left on device|Disk quota exceeded|Out of diskspace"
     # Git does not always say why; what it may not write it says otherwise.
@@ -58,33 +30,11 @@ PASSING = re.compile(rb"\.lock': File exists|Could not resolve host|Connection (
                      rb"|Cannot allocate memory|Too many open files")  # fmt: skip
 URL_USER = re.compile(r"(?<=://)[^/@\s'\"]+@")
 LONGEST_REASON = 2_000
+CONFIGURED_HOOKS = (2, 54)
+"""The first version that runs hooks which a configuration file names."""
+VERSION = re.compile(rb"git version (\d+)\.(\d+)")
 
 Argument = str | bytes | Path
-
-
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Which repository, files and index a command works on. All paths are absolute."""
-
-    git_dir: str | None = None
-    """None only to look for the repository that `directory` is in."""
-    work_tree: str | None = None
-    index: str | None = None
-    objects: str | None = None
-    """Another directory of objects than that of `git_dir`; its own alternates apply."""
-    alternates: Sequence[str] = ()
-    """More directories of objects to read from."""
-    directory: str | None = None
-    """Where the command runs; None for the work tree, else `git_dir`."""
-
-
-class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command left: its exit status, minus a signal's number when it was killed, and its output."""
-
-    status: int
-    out: bytes
-    err: bytes
-    is_timed_out: bool = False
-    """Whether it was killed because it took too long."""
 
 
 class Git:
@@ -99,6 +49,7 @@ class Git:
         holding: Sequence[int] = (),
         is_stopped: Callable[[], bool] | None = None,
     ) -> None:
+        self._versions: list[tuple[int, int]] = []
         self._program, self._mask, self._mark = program, mask, mark
         self._holding = tuple(holding)
         self._is_stopped = is_stopped
@@ -112,13 +63,15 @@ class Git:
         return self._with(self._holding, is_stopped)
 
     def _with(self, holding: Sequence[int], is_stopped: Callable[[], bool] | None) -> Git:
-        return Git(
+        same = Git(
             program=self._program,
             mask=self._mask,
             mark=self._mark,
             holding=holding,
             is_stopped=is_stopped,
         )
+        same._versions = self._versions
+        return same
 
     def check_stopped(self) -> None:
         """Raise `WorkspaceError` when no command may run any more."""
@@ -164,7 +117,7 @@ class Git:
         environment = self._environment(place, needs_credentials=needs_credentials)
         environment.update(variables or {})
         check = None if self._is_stopped is None else self.check_stopped
-        return _finish(self._start(place, arguments, environment), data, timeout, check)
+        return finish(self._start(place, arguments, environment), data, timeout, check)
 
     def attempt_together(
         self, *commands: tuple[Place, Sequence[Argument]], timeout: float = TIMEOUT_S
@@ -176,10 +129,10 @@ class Git:
             for place, arguments in commands:
                 environment = self._environment(place, needs_credentials=False)
                 started.append(self._start(place, arguments, environment))
-            outputs.extend(_finish(process, None, timeout) for process in started)
+            outputs.extend(finish(process, None, timeout) for process in started)
         finally:
             for process in started[len(outputs) :]:
-                _kill(process)
+                kill(process)
         return outputs
 
     def in_repository(
@@ -240,81 +193,27 @@ class Git:
             ) from error
 
     def _environment(self, place: Place, *, needs_credentials: bool) -> dict[str, str]:
-        variables = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LC_ALL": "C",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_CONFIG_COUNT": str(len(OVERRIDES)),
-        }
-        for number, (key, value) in enumerate(OVERRIDES.items()):
-            variables[f"GIT_CONFIG_KEY_{number}"] = key
-            variables[f"GIT_CONFIG_VALUE_{number}"] = value
-        if needs_credentials:
-            known = {name: os.environ[name] for name in CREDENTIAL_VARIABLES if name in os.environ}
-            variables |= {**known, "GIT_ALLOW_PROTOCOL": ALLOWED_PROTOCOLS}
-        else:
-            variables |= {
-                "GIT_CONFIG_NOSYSTEM": "1",
-                "GIT_CONFIG_GLOBAL": os.devnull,
-                # An object that a partial clone lacks is an error here, not a request that a repository words.
-                "GIT_NO_LAZY_FETCH": "1",
-                "GIT_ALLOW_PROTOCOL": "none",
-            }
+        hooks = () if place.is_ours else self._hooks(place)
+        variables = environment(place, needs_credentials=needs_credentials, hooks=hooks)
         if self._mark is not None:
             variables[EXECUTION_MARK] = self._mark
-        named = {
-            "GIT_DIR": place.git_dir,
-            "GIT_WORK_TREE": place.work_tree,
-            "GIT_INDEX_FILE": place.index,
-            "GIT_OBJECT_DIRECTORY": place.objects,
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, place.alternates)) or None,
-        }
-        return variables | {name: value for name, value in named.items() if value is not None}
+        return variables
 
+    def _hooks(self, place: Place) -> Sequence[str]:
+        """The hooks that a repository's configuration names, for versions of git that run those."""
+        if self._version() < CONFIGURED_HOOKS:
+            return ()
+        arguments = ("config", "--name-only", "-z", "--get-regexp", r"^hook\.")
+        done = finish(self._start(place, arguments, environment(place)), None, SHORT_S)
+        return sorted({key.removeprefix("hook.").rpartition(".")[0] for key in split(done.out)})
 
-def _finish(
-    process: subprocess.Popen[bytes],
-    data: bytes | None,
-    timeout: float,
-    check: Callable[[], None] | None = None,
-) -> Output:
-    """How the command ended. It is killed when it takes too long, or when `check` raises."""
-    is_timed_out = False
-    try:
-        if check is None:
-            out, err = process.communicate(data or b"", timeout)
-        else:
-            out, err = _communicate(process, data or b"", timeout, check)
-    except subprocess.TimeoutExpired:
-        is_timed_out = True
-        out, err = _kill(process)
-    except BaseException:
-        _kill(process)
-        raise
-    return Output(status=process.returncode, out=out, err=err, is_timed_out=is_timed_out)
-
-
-def _communicate(
-    process: subprocess.Popen[bytes], data: bytes, timeout: float, check: Callable[[], None]
-) -> tuple[bytes, bytes]:
-    deadline = time.monotonic() + timeout
-    while True:
-        left = max(deadline - time.monotonic(), 0.0)
-        try:
-            return process.communicate(data, min(left, STOP_S))
-        except subprocess.TimeoutExpired:
-            check()
-            if left == 0:
-                raise
-            data = b""  # the first call goes on with all of it
-
-
-def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """End a command with everything that it started: its own group."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    return process.communicate()
+    def _version(self) -> tuple[int, int]:
+        if not self._versions:
+            place = Place(directory="/")
+            done = finish(self._start(place, ("version",), environment(place)), None, SHORT_S)
+            version = VERSION.match(done.out)
+            self._versions.append((int(version[1]), int(version[2])) if version else (0, 0))
+        return self._versions[0]
 
 
 def failure(error: OSError | StateError, doing: str) -> WorkspaceError:
@@ -328,14 +227,6 @@ def failure(error: OSError | StateError, doing: str) -> WorkspaceError:
 def split(output: bytes) -> list[str]:
     """Return the fields of NUL-separated output; bytes that are not UTF-8 become surrogates, as in file names."""
     return [os.fsdecode(field) for field in output.split(b"\0")[:-1]]
-
-
-def _quoted(path: str) -> str:
-    """A directory in a list of alternates, which are separated by colons."""
-    if ":" not in path and not path.startswith('"'):
-        return path
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _verb(arguments: Sequence[Argument]) -> str:

@@ -11,7 +11,8 @@ from urllib.parse import quote, urlsplit
 
 from nightherd.errors import WorkspaceError
 from nightherd.model.workspaces.policy import CloneTerms
-from nightherd.workspaces.git import FULL, OVERRIDES, TIMEOUT_S, URL_USER, Git, Output, Place
+from nightherd.workspaces.environment import OVERRIDES
+from nightherd.workspaces.git import FULL, TIMEOUT_S, URL_USER, Git, Output, Place
 
 USERNAME, PASSWORD = "NIGHTHERD_GIT_USERNAME", "NIGHTHERD_GIT_PASSWORD"
 HELPER = (
@@ -27,6 +28,11 @@ SETTINGS = {
     "core.alternateRefsCommand": "true",
 }
 LONGEST_REASON = 1_000
+CHATTER = re.compile(
+    r"fatal: Could not read from remote repository\.\s+Please make sure you have the correct access rights\s+"
+    r"and the repository exists\."
+)
+"""What git says after every reason of another program."""
 
 DENIED = re.compile(
     r"Authentication failed|could not read (Username|Password)|Permission denied|terminal prompts disabled"
@@ -104,7 +110,9 @@ def _error(done: Output, terms: CloneTerms) -> WorkspaceError:
 
 def _readable(done: Output, terms: CloneTerms) -> str:
     """What git said, without credentials."""
-    said = URL_USER.sub("", done.err.decode(errors="replace").strip())
+    lines = CHATTER.sub("", done.err.decode(errors="replace")).splitlines()
+    said = "; ".join(line.strip().removeprefix("fatal: ") for line in lines if line.strip())
+    said = URL_USER.sub("", said)
     for secret in filter(None, (terms.password, quote(terms.password or "", safe=""))):
         said = said.replace(secret, "[secret:repo]")
     if done.is_timed_out:

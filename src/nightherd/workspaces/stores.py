@@ -83,11 +83,17 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
 
     def reading(self, *, work_tree: str | None = None, index: str | None = None) -> Place:
         """All objects: those of snapshots and of the user's repository. Files are taken byte for byte."""
-        return Place(git_dir=self.path, work_tree=work_tree, index=index)
+        return Place(git_dir=self.path, work_tree=work_tree, index=index, is_ours=True)
 
     def writing(self, *, work_tree: str | None = None, index: str | None = None) -> Place:
         """Only the objects of snapshots, so that what is added is kept. Files are taken byte for byte."""
-        return Place(git_dir=self.path, work_tree=work_tree, index=index, objects=self.kept)
+        return Place(
+            git_dir=self.path,
+            work_tree=work_tree,
+            index=index,
+            objects=self.kept,
+            is_ours=True,
+        )
 
     def checkout(self, *, work_tree: str | None = None, index: str | None = None) -> Place:
         """All objects; line endings and encodings of files as their `.gitattributes` say. Filters do not run."""
@@ -97,6 +103,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
             work_tree=work_tree,
             index=index,
             objects=str(path / "objects"),
+            is_ours=True,
         )
 
     @property

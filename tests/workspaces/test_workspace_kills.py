@@ -28,7 +28,7 @@ from workspaces.scene import (
     user_state,
     write,
 )
-from workspaces.trials import ACT, NOBODY, SNAPSHOT_AS_NOBODY
+from workspaces.workspace_trials import ACT, NOBODY, SNAPSHOT_AS_NOBODY
 
 LEAST_MAKING, LEAST_SNAPSHOT, LEAST_REMOVING = 5, 5, 5
 """Points that a run passes at least; fewer, and the kills would prove nothing."""
@@ -36,7 +36,7 @@ LEAST_MAKING, LEAST_SNAPSHOT, LEAST_REMOVING = 5, 5, 5
 
 @pytest.fixture(scope="module")
 def server(fork_server: ForkServer) -> ForkServer:
-    fork_server.load("workspaces.trials")
+    fork_server.load("workspaces.workspace_trials")
     return fork_server
 
 
