@@ -106,6 +106,19 @@ def test_without_names_it_removes_what_keep_does_not_keep(cli: Cli, project: Pat
     assert left == {dirty, always}
 
 
+@pytest.mark.parametrize("verb", ["merge", "apply"])
+def test_what_was_brought_home_goes(cli: Cli, project: Path, verb: str) -> None:
+    job = run(cli, "coder")
+    assert cli("jobs", verb, job).code == 0
+    assert cli("workspace", "list", "--json").data[0]["state"].startswith(verb[:4])
+
+    result = cli("workspace", "clean")
+
+    assert (result.code, result.out) == (0, f"{job}\n")
+    assert (project / "app.txt").read_text() == "one\ntwo\nthree\n"
+    assert job not in git(project, "worktree", "list")
+
+
 def test_without_names_it_leaves_what_a_person_changed(cli: Cli, project: Path) -> None:
     job = run(cli, "coder")
     land(project, job)
