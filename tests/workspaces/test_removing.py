@@ -36,7 +36,7 @@ def test_directory_registration_record_and_unused_branch_go(scene: Scene, row: W
     assert not scene.top().exists()
     assert not (scene.state / "workspaces" / "job-1").exists()
     assert git(scene.root, "worktree", "list").count("\n") == 0
-    assert not (scene.root / ".git" / "worktrees").exists()
+    assert list((scene.root / ".git" / "worktrees").iterdir()) == []
     assert branches(scene) == []
     assert user_state(scene.root) == before
 

@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from nightherd.errors import WorkspaceError
+from nightherd.model.text import whole_text
 from nightherd.model.workspaces.snapshot import Snapshot
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import Made
@@ -131,7 +132,7 @@ def test_names_with_line_ends_and_bytes_that_are_no_text(
     assert snapshot.changed == len(names)
     assert holds_exactly_the_files(scene, made, snapshot)
     paths = scene.reader.changed_paths(made.store, str(made.base_tree), snapshot.tree)
-    assert sorted(os.fsencode(changed.path) for changed in paths) == sorted(names)
+    assert {changed.path for changed in paths} == {whole_text(os.fsdecode(name)) for name in names}
     scene.make(scene.row("job-2"), beginning(made, snapshot))
     assert files_in(scene.top("job-2")) == files_in(scene.top())
 
@@ -200,6 +201,12 @@ def test_large_file_is_left_out_and_counted_in_every_snapshot(
         assert (snapshot.tree, snapshot.left_out) == (made.base_tree, ("huge",))
     (scene.top() / "huge").unlink()
     assert scene.snapshot(row).left_out == ()
+
+
+def test_name_of_a_file_that_is_left_out_is_text(scene: Scene, row: Workspace) -> None:
+    scene.policy = replace(scene.policy, largest_file=1)
+    (scene.top() / os.fsdecode(b"\xff")).write_bytes(b"xx")
+    assert scene.snapshot(row).left_out == ("\ufffd",)
 
 
 def test_file_that_grows_too_large_stays_as_it_was(

@@ -17,6 +17,7 @@ from nightherd.model.workspaces.policy import WorkspaceMode, WorkspacePolicy
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import BeginsWith
 from nightherd.testing.fork_server import Ended, ForkServer
+from soak import often
 from workspaces.scene import (
     Scene,
     beginning,
@@ -255,6 +256,36 @@ def test_git_of_a_killed_process_is_waited_for(
     ended = second.wait()
     assert (ended.status, ended.said[-1]) == (0, "workspace.made"), ended.error
     assert log.read_text().split() == ["blocked", "freed"]
+    assert git(scene.top(), "status", "--porcelain") == ""
+
+
+# Several at once
+
+
+def test_workspaces_of_one_repository_are_made_and_removed_at_once(
+    scene: Scene, server: ForkServer
+) -> None:
+    before = user_state(scene.root)
+    rows = [scene.row(f"job-{number}") for number in range(often(6, soak=40))]
+    for verb in ("make", "snapshot", "remove", "make"):
+        orders = [order(scene, verb, row) for row in rows]
+        for ended in server.run_all(ACT, orders):
+            assert ended.status == 0, ended.error
+            assert not [line for line in ended.said if line.startswith("refused")], ended.said
+    for row in rows:
+        assert git(scene.top(row.id), "status", "--porcelain") == ""
+    assert user_state(scene.root) == before
+
+
+def test_one_workspace_is_made_once_by_processes_that_race(
+    scene: Scene, server: ForkServer
+) -> None:
+    orders = [order(scene, "make", scene.row()) for _ in range(4)]
+    said = []
+    for ended in server.run_all(ACT, orders):
+        assert ended.status == 0, ended.error
+        said += ended.said
+    assert said.count("workspace.made") == 1
     assert git(scene.top(), "status", "--porcelain") == ""
 
 

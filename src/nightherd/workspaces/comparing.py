@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from nightherd.errors import WorkspaceError
+from nightherd.model.text import whole_text
 from nightherd.ports import ChangedPath
 from nightherd.workspaces.git import Argument, Git, Place, split
 from nightherd.workspaces.stores import Store, Stores
@@ -103,11 +104,11 @@ def _changed_paths(fields: Sequence[str]) -> list[ChangedPath]:
         position += 3 if old_path is not None else 1
         changed.append(
             ChangedPath(
-                path=path,
+                path=whole_text(path),
                 status=STATUSES.get(status, "modified"),
                 added=None if added == "-" else int(added),
                 removed=None if removed == "-" else int(removed),
-                old_path=old_path,
+                old_path=whole_text(old_path) if old_path is not None else None,
             )
         )
     return changed

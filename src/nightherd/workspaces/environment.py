@@ -17,6 +17,9 @@ OVERRIDES = {
     "core.pager": "cat",
     "gc.auto": "0",
     "maintenance.auto": "false",
+    # Milliseconds that refs are waited for: jobs of one repository move theirs at the same time.
+    "core.filesRefLockTimeout": "5000",
+    "core.packedRefsTimeout": "10000",
     # Safe here: nothing that a repository's configuration names is executed.
     "safe.directory": "*",
     # Hooks in configuration files, git 2.54 and later.

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from nightherd.errors import WorkspaceError
+from nightherd.model.text import whole_text
 from nightherd.model.workspaces.policy import WorkspaceMode, WorkspacePolicy
 from nightherd.model.workspaces.snapshot import Snapshot
 from nightherd.model.workspaces.workspace import Workspace
@@ -108,7 +109,8 @@ def _make_copy(
     record.finish(origin)
     tools.probe("workspace.made")
     record.remember(tree, None, is_unsettled=taken.is_unsettled)
-    return _made(record, origin, Snapshot(tree=tree, left_out=taken.left_out), notes)
+    left_out = tuple(map(whole_text, taken.left_out))
+    return _made(record, origin, Snapshot(tree=tree, left_out=left_out), notes)
 
 
 def _restore_copy(tools: Tools, work_tree: WorkTree, begins_with: BeginsWith) -> None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nightherd.errors import WorkspaceError
+from nightherd.model.text import whole_text
 from nightherd.model.workspaces.policy import WorkspacePolicy
 from nightherd.model.workspaces.snapshot import Snapshot
 from nightherd.model.workspaces.workspace import Workspace
@@ -57,7 +58,8 @@ def snapshot_now(
     ):  # fmt: skip
         record.remember(taken.tree, kept, is_unsettled=taken.is_unsettled)
     tools.probe("snapshot.remembered")
-    return Snapshot(tree=taken.tree, head=head, changed=taken.changed, left_out=taken.left_out)
+    left_out = tuple(map(whole_text, taken.left_out))
+    return Snapshot(tree=taken.tree, head=head, changed=taken.changed, left_out=left_out)
 
 
 def work_tree_of(

@@ -246,5 +246,6 @@ def _undo(
         worktree.unregister()
         if plan.is_new_branch:
             git, common_dir = tools.git, repository.common_dir
+            clear_stale_locks(common_dir, workspace.id, plan.branch)
             delete_branch_unless_lost(git, common_dir, plan.branch, plan.commit)
             forget_commits(git, common_dir, workspace.id)

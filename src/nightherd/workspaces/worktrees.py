@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from contextlib import suppress
 from pathlib import Path
 
 from nightherd.errors import StateError, WorkspaceError
@@ -91,8 +90,7 @@ class Worktree:
             remove_tree(self.admin)
         except OSError as error:
             raise failure(error, f"'{self.admin}' cannot be removed") from error
-        with suppress(OSError):  # others may be in it
-            self.admin.parent.rmdir()
+        # The directory around it stays, though it may be empty: another process may be about to use it.
 
     def head(self) -> str | None:
         """Return the commit that is checked out in it; None when there is none."""
