@@ -16,10 +16,8 @@ from nightherd.runtimes.claude.transcripts.keeping import (
     SECOND_COPY,
     KeptTranscript,
     TranscriptCopy,
-    config_directory,
-    slug_of,
-    transcript_path,
 )
+from nightherd.runtimes.claude.transcripts.places import config_directory, slug_of, transcript_path
 from nightherd.runtimes.claude.transcripts.store import FileSessionStore
 
 UUID = "6e964430-d2f6-475a-9e64-5130a5c62256"
@@ -83,6 +81,22 @@ def test_session_is_found_in_whatever_folder_it_began(place: Place) -> None:
     elsewhere.write_bytes(entry("a"))
 
     assert place.theirs == elsewhere
+
+
+def test_session_that_began_elsewhere_is_one_file_with_a_name_where_claude_looks_first(
+    place: Place,
+) -> None:
+    elsewhere = place.home / "projects" / "-some-where" / f"{UUID}.jsonl"
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.write_bytes(entry("a"))
+
+    assert place.kept().restore() is False
+    assert place.theirs.parent.name == slug_of(str(place.work))
+    assert place.theirs.samefile(elsewhere)
+
+    place.kept().restore()
+    elsewhere.unlink()
+    assert place.theirs.read_bytes() == entry("a")
 
 
 def test_copy_grows_with_its_source_and_is_private(place: Place) -> None:

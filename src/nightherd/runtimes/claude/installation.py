@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nightherd.model.doctor import CLEANUP_DAYS, OLDEST_TESTED, ClaudeFacts, parse_version
-from nightherd.runtimes.claude.transcripts.keeping import config_directory
+from nightherd.runtimes.claude.transcripts.places import config_directory
 
 KEEPS_OPEN_CALLS = (2, 1, 300)
 """From here on an open call of the transcript is shown to the model when the session is resumed; 2.1.240 drops it."""

@@ -37,7 +37,8 @@ from nightherd.runtimes.claude.opening import (
 )
 from nightherd.runtimes.claude.outcome import cannot_wait, not_proposed, stalled
 from nightherd.runtimes.claude.review import PEOPLE, waits_for_people, with_review
-from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript, transcript_path
+from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
+from nightherd.runtimes.claude.transcripts.places import transcript_path
 from nightherd.runtimes.claude.translate import Translator, begins_turn
 from nightherd.runtimes.claude.usage_limit import UsageLimits, zone_of
 from nightherd.runtimes.keeper.keepers import Keepers

@@ -47,7 +47,8 @@ from nightherd.runtimes.claude.outcome import not_answering, unusable
 from nightherd.runtimes.claude.process import ENVIRONMENT as CLAUDE_ENVIRONMENT
 from nightherd.runtimes.claude.process import ClaudeProcess, Duty, parsed
 from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
-from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY, config_directory
+from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY
+from nightherd.runtimes.claude.transcripts.places import config_directory
 from nightherd.runtimes.claude.transcripts.store import FileSessionStore
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.injected import call_injected

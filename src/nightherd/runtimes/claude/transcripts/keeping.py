@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import unicodedata
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,6 +17,7 @@ from typing import BinaryIO
 from nightherd.errors import StateFileError
 from nightherd.files.atomic import atomic_write_file, sync_directory, temp_path_for
 from nightherd.files.paths import safe_name
+from nightherd.runtimes.claude.transcripts.places import expected_path, transcript_path
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 GROWING = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -225,6 +225,7 @@ class KeptTranscript:
         ours = _whole_lines(copy)
         if not ours or _size(self.source) >= len(ours):
             _end_last_line(self.source)
+            self._link()
             return False
         if len(ours) < len(copy):
             self._copy.cut(len(ours))
@@ -233,6 +234,7 @@ class KeptTranscript:
         make_private(target.parent)
         atomic_write_file(target, ours)
         self._put_companions_back(target.with_suffix(""))
+        self._link()
         return True
 
     def finish(self, *, is_over: bool) -> None:
@@ -268,6 +270,22 @@ class KeptTranscript:
             lines = file.read().splitlines()
             return lines if end <= size else lines[1:]
         return []
+
+    def _link(self) -> None:
+        """Give Claude's file a second name where Claude looks first; older versions look nowhere else."""
+        source, expected = (
+            self.source,
+            expected_path(self._environment, self._directory, self.uuid),
+        )
+        if source == expected or not source.exists():
+            return
+        make_private(expected.parent)
+        try:
+            os.link(source, expected)
+        except OSError:  # the disk has no hard links, or another run was faster
+            if not expected.exists():
+                atomic_write_file(expected, source.read_bytes())
+        self._source = expected
 
     def _seconds(self) -> list[Path]:
         return sorted((self._root / SECOND_COPY).glob(f"*/{self.uuid}.jsonl"))
@@ -344,35 +362,3 @@ def _is_new(line: bytes, known: set[bytes]) -> bool:
         return False
     uuid = entry.get("uuid") if isinstance(entry, dict) else None
     return isinstance(uuid, str) and uuid.encode() not in known
-
-
-NOT_IN_SLUG = re.compile(r"[^a-zA-Z0-9]")
-LONGEST_SLUG = 200
-
-
-def config_directory(environment: Mapping[str, str]) -> Path:
-    """Claude's own directory, for a process with this environment."""
-    given = environment.get("CLAUDE_CONFIG_DIR")
-    if given:
-        return Path(given)
-    return Path(environment.get("HOME") or Path.home()) / ".claude"
-
-
-def slug_of(directory: str) -> str:
-    """What Claude calls the folder of a working directory.
-
-    It shortens long ones in a way of its own; they are cut here. A session is found by its id in any folder.
-    """
-    path = unicodedata.normalize("NFC", os.path.realpath(directory))
-    return NOT_IN_SLUG.sub("-", path)[:LONGEST_SLUG]
-
-
-def transcript_path(environment: Mapping[str, str], directory: str, uuid: str) -> Path:
-    """Where Claude's transcript of the session is, or would be looked for if there were one."""
-    projects = config_directory(environment) / "projects"
-    expected = projects / slug_of(directory) / f"{uuid}.jsonl"
-    if expected.exists():
-        return expected
-    # A session stays where it began, also when it is continued from another directory.
-    elsewhere = sorted(projects.glob(f"*/{uuid}.jsonl"))
-    return elsewhere[0] if elsewhere else expected
