@@ -189,6 +189,8 @@ class WorkerContext(FleetContext, frozen=True, kw_only=True):
     """Returns what remembers the setup commands of workspaces; None where none can be run."""
     commands: HookCarrier | None = None
     """Runs setup commands; None where none can be run."""
+    settings_in: Callable[[Agent], Mapping[str, str]] = lambda agent: {}
+    """Returns fingerprints of Claude's settings files in an agent's directory, by name."""
     shared_noticed: set[str] = msgspec.field(default_factory=set)
     """Agents about whose shared directory this worker has warned."""
     sign_on: SignOn | None = None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from nightherd.engine.workers.lease import Beats, Lease, LeaseTerms
     from nightherd.engine.workers.rescue import RescueTerms
     from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
-    from nightherd.model.agents.agent import Fleet
+    from nightherd.model.agents.agent import Agent, Fleet
     from nightherd.model.checkpoints.persistence import Persistence
     from nightherd.model.ids import JobId, WorkerId
     from nightherd.model.permissions.protected import ProtectedPaths
@@ -216,6 +216,7 @@ def _worker_context(
         open_workspaces=files,
         open_setup_cache=cache(lambda: open_setup_cache(state_dir, files())),
         commands=carrier,
+        settings_in=_settings_in,
     )
 
 
@@ -243,6 +244,13 @@ def _signing_on(
         return worker, await opened.enter_async_context(held)
 
     return sign_on
+
+
+def _settings_in(agent: Agent) -> Mapping[str, str]:
+    """Return the fingerprints of Claude's settings files in the agent's directory."""
+    from nightherd.config.checks import settings_fingerprints
+
+    return settings_fingerprints(agent)
 
 
 def _carrier(keepers: Keepers) -> HookCarrier:

@@ -8,9 +8,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from msgspec.structs import replace
 
 from components import Components
+from engine.bench import AGENT, Bench
+from nightherd.engine.workspaces.elsewhere import accepted_settings
 from surfaces.drivers import Cli
 
 FLEET = """\
@@ -83,6 +87,13 @@ agents:
       - tool: Bash
         input:
           command: "mkdir -p ../met; touch ../met/$$; until [ $(ls ../met | wc -l) -ge 2 ]; do sleep 0.05; done"
+      - say: done
+  - name: vandal
+    working_directory: {root: shop, mode: worktree, keep: never}
+    script:
+      - tool: Bash
+        input:
+          command: "s=$(echo ../../.nightherd/snapshots/*.git); mv $s/objects $s/gone; touch $s/objects; echo work > new"
       - say: done
   - name: hooked
     working_directory: {root: shop, mode: worktree}
@@ -337,3 +348,37 @@ def test_jobs_of_one_agent_that_share_a_directory_are_warned_about_once(
         assert f"works in {place / 'shop'} at the same time" in text
         assert "mode: worktree" in text
         assert "max_concurrent: 1" in text
+
+
+def test_a_workspace_whose_last_snapshot_failed_is_not_removed(cli: Cli, place: Path) -> None:
+    job = run(cli, "vandal")
+
+    assert job["status"] == "completed"
+    (warning,) = journal(place, job["job_id"], "warning")
+    assert warning["extra"]["code"] == "snapshot_failed"
+    assert (directory(place, job["job_id"]) / "new").read_text() == "work\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "kept"),
+    [
+        ({}, ("user", "project")),
+        ({".claude/settings.json": "accepted"}, ("user", "project")),
+        ({".claude/settings.json": "another"}, ("user",)),
+        ({".mcp.json": "new"}, ("user",)),
+    ],
+)
+def test_settings_in_a_workspace_are_obeyed_only_as_a_person_accepted_them(
+    found: dict[str, str], kept: tuple[str, ...]
+) -> None:
+    agent = replace(
+        AGENT,
+        setting_sources=("user", "project"),
+        project_settings={".claude/settings.json": "accepted"},
+    )
+    context = replace(Bench().context, settings_in=lambda agent: found)
+
+    trusted, changed = anyio.run(accepted_settings, agent, context)
+
+    assert trusted.setting_sources == kept
+    assert bool(changed) is (kept == ("user",))

@@ -36,7 +36,7 @@ from nightherd.engine.limits.logins import stopped_by, with_login_limit
 from nightherd.engine.workspaces.job_workspace import JobWorkspace
 from nightherd.errors import AgentBlockedError, FencedError, JobNotFoundError, StateError
 from nightherd.model.agents.agent import Agent
-from nightherd.model.agents.mcp import InjectedMcpServerDef
+from nightherd.model.agents.mcp import InjectedMcpServerDef, run_elsewhere
 from nightherd.model.change import Answer, Applied, Change, Refused, Why
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.jobs.changes import StartExecution
@@ -238,8 +238,13 @@ class JobRunner(msgspec.Struct, kw_only=True):
         """Have a directory to work in; from then on the agent and its hooks are there."""
         if not self.workspace.is_prepared:
             await self.workspace.prepare()
-            directory = self.workspace.directory or self.agent.working_directory
-            self.agent = replace(self.agent, working_directory=directory)
+            root = self.agent.working_directory
+            directory = self.workspace.directory or root
+            servers = self.agent.mcp_servers
+            if directory != root:
+                servers = tuple(run_elsewhere(server, root) for server in servers)
+            moved = replace(self.agent, working_directory=directory, mcp_servers=servers)
+            self.agent = await self.workspace.accepted(moved)
 
     def _request(self, begun: Begun) -> RuntimeRequest:
         """Return what the runtime is to do, as the journal stands now."""

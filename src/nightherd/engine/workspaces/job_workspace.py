@@ -19,42 +19,25 @@ from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.workspaces.choose import Choice, choose, choose_new
 from nightherd.engine.workspaces.cleanup import CleanupContext, remove
+from nightherd.engine.workspaces.elsewhere import accepted_settings, moved_notice, used_text
 from nightherd.engine.workspaces.setup import run_setup
+from nightherd.engine.workspaces.snapshots import TurnSnapshots
 from nightherd.errors import NightherdError, WorkspaceError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Applied, Change, Refused, Why
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.outcome import Tally
-from nightherd.model.journal.event import Event, ToolResultEvent, ToolUseEvent, describe
-from nightherd.model.journal.system import SnapshotTaken, Warned, WorkspaceUsed
-from nightherd.model.permissions.approval import READ_ONLY
+from nightherd.model.journal.event import Event, describe
+from nightherd.model.journal.system import Warned, WorkspaceUsed
 from nightherd.model.permissions.protected import ProtectedPaths, also_in
 from nightherd.model.sessions.session import Session
-from nightherd.model.text import counted
 from nightherd.model.workspaces.changes import LeaveWorkspace, NoteWorkspace, UseWorkspace
-from nightherd.model.workspaces.snapshot import LISTED_LEFT_OUT, Snapshot
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
 from nightherd.ports import Made, WorkspaceFiles
-from nightherd.views.conversation import segments_of
 from nightherd.views.workspaces import what_keeps_it
 
 SHARED_DIRECTORY = "shared_directory"
-SNAPSHOT_FAILED = "snapshot_failed"
-
-
-def used_text(used: WorkspaceUsed) -> str:
-    """Return in one line where a job works and what its files began with."""
-    commit = f" ({used.base_commit[:8]})" if used.base_commit is not None else ""
-    base = f"{used.base or 'its base'}{commit}"
-    begins = {
-        "base": f"made from {base}",
-        "snapshot": f"with the files of {used.from_job or 'an earlier job'}",
-        "copy": "a copy",
-        "empty": "empty",
-        "kept": "as it was",
-    }
-    on_branch = f" on branch {used.branch}" if used.branch is not None else ""
-    return f"{used.directory}{on_branch}, {begins.get(used.origin, used.origin)}"
+SETTINGS_NOT_ACCEPTED = "settings_not_accepted"
 
 
 def ignored(text: str) -> None:
@@ -79,11 +62,9 @@ class JobWorkspace:
         self._recorder = recorder
         self._context = context
         self._workspace: Workspace | None = None
-        self._last: Snapshot | None = None
-        self._has_acted = False
-        """Whether a call since the last snapshot may have changed files."""
-        self._has_failed = False
-        """Whether the last snapshot failed: a warning is written once."""
+        self._snapshots: TurnSnapshots | None = None
+        self._is_saved = False
+        """Whether the last snapshot of the execution holds all its work."""
         self.directory: str | None = None
         """Where the agent works, once it is prepared."""
         self.moved_notice: str | None = None
@@ -110,7 +91,8 @@ class JobWorkspace:
         workspace = self._workspace
         assert workspace is not None  # noqa: S101 (set by _use)
         self._record_use(choice, made)
-        self._note_snapshot(made.snapshot, "start")
+        self._snapshots = TurnSnapshots(workspace, self._policy, self._files, self._recorder)
+        self._snapshots.note(made.snapshot, "start")
         await run_setup(
             self._job,
             workspace,
@@ -120,8 +102,10 @@ class JobWorkspace:
             lambda step, text: self._recorder.record(describe(step, text)),
         )
         if self._policy.setup:
-            await self._snapshot("start")
-        self.moved_notice = self._moved_notice(made.directory)
+            await self._snapshots.take("start")
+        self.moved_notice = moved_notice(
+            self._job, self._session, self._agent, made, self._files, self._context
+        )
         self.directory = made.directory
 
     def protected(self, paths: ProtectedPaths | None) -> ProtectedPaths | None:
@@ -130,27 +114,33 @@ class JobWorkspace:
             return paths
         return also_in(paths, self._agent.working_directory, self.directory)
 
+    async def accepted(self, agent: Agent) -> Agent:
+        """Return the agent without settings files of the workspace that nobody accepted."""
+        if self._policy.is_shared:
+            return agent
+        trusted, changed = await accepted_settings(agent, self._context)
+        if changed:
+            root = self._agent.working_directory
+            text = (
+                f"{', '.join(changed)} in the workspace is not obeyed: it is not the one in {root}"
+            )
+            self._warn(SETTINGS_NOT_ACCEPTED, text)
+        return trusted
+
     async def after(self, event: Event, tally: Tally) -> None:
         """Snapshot the files after the last result of a turn that may have changed them."""
-        if self._workspace is None:
-            return
-        match event:
-            case ToolUseEvent(tool_name=tool) if tool not in READ_ONLY:
-                self._has_acted = True
-            case ToolResultEvent() if self._has_acted and not tally.open_calls:
-                await self._snapshot("turn", turn=tally.turns)
-            case _:
-                pass
+        if self._snapshots is not None:
+            await self._snapshots.after(event, tally)
 
     async def close(self) -> Sequence[Change]:
         """Take the last snapshot; return what belongs into the transaction that settles the job."""
-        workspace = self._workspace
-        if workspace is None or not self.is_prepared:
+        workspace, snapshots = self._workspace, self._snapshots
+        if workspace is None or snapshots is None or not self.is_prepared:
             return ()
         with CancelScope(shield=True):
-            await self._snapshot("end", turn=self._recorder.tally.turns or None)
+            await snapshots.take("end", turn=self._recorder.tally.turns or None)
             size = await to_thread.run_sync(self._files.measure, workspace)
-        last = self._last
+        last, self._is_saved = snapshots.last, not snapshots.has_failed
         return (
             NoteWorkspace(
                 workspace_id=workspace.id,
@@ -167,7 +157,9 @@ class JobWorkspace:
     async def settled(self) -> None:
         """Remove the workspace if nothing keeps it. What fails here is done by the next cleanup."""
         context = self._context
-        known = context.reader.find_workspace(self._workspace.id) if self._workspace else None
+        if self._workspace is None or not self._is_saved:
+            return
+        known = context.reader.find_workspace(self._workspace.id)
         if known is None or what_keeps_it(context.reader, known, context.clock.now()) is not None:
             return
         room = CleanupContext(
@@ -285,27 +277,6 @@ class JobWorkspace:
                 self._workspace = rows[-1] if rows else self._workspace
         return made
 
-    def _moved_notice(self, directory: str) -> str | None:
-        """Return what to say when the conversation so far was in another directory."""
-        session, context = self._session, self._context
-        if session is None or not self._agent.runtime.keeps_transcript:
-            return None
-        parts = segments_of(context.reader, context.journals, session)
-        earlier = [part.job for part in parts if part.job.id != self._job.id and part.messages]
-        if not earlier:
-            return None
-        workspace_id = earlier[-1].workspace_id
-        workspace = context.reader.find_workspace(workspace_id) if workspace_id else None
-        previous = self._agent.working_directory
-        if workspace is not None:
-            previous = self._files.directory(workspace)
-        if previous == directory:
-            return None
-        return (
-            f"(Your working directory is {directory} now. What was in {previous} at this point of the "
-            "conversation is there. Use paths in the new directory only.)"
-        )
-
     def _record_use(self, choice: Choice, made: Made) -> None:
         workspace = self._workspace
         assert workspace is not None  # noqa: S101 (set by _use)
@@ -322,39 +293,6 @@ class JobWorkspace:
             from_seq=choice.snapshot.seq if is_restored and choice.snapshot else None,
         )
         self._recorder.record(describe(payload, used_text(payload)))
-
-    async def _snapshot(self, at: str, *, turn: int | None = None) -> None:
-        """Take a snapshot. One that fails is a warning: the next one holds what it would have held."""
-        workspace = self._workspace
-        assert workspace is not None  # noqa: S101 (asked by the caller)
-        try:
-            snapshot = await self._files.snapshot(workspace, self._policy)
-        except WorkspaceError as error:
-            if not self._has_failed:
-                self._warn(SNAPSHOT_FAILED, f"the files were not snapshotted: {error.message}")
-            self._has_failed = True
-            return
-        self._has_failed = self._has_acted = False
-        self._note_snapshot(snapshot, at, turn=turn)
-
-    def _note_snapshot(self, snapshot: Snapshot, at: str, *, turn: int | None = None) -> None:
-        workspace, last = self._workspace, self._last
-        assert workspace is not None  # noqa: S101 (asked by the caller)
-        self._last = snapshot
-        is_same = last is not None and (last.tree, last.head) == (snapshot.tree, snapshot.head)
-        if is_same and last is not None and len(last.left_out) == len(snapshot.left_out):
-            return
-        payload = SnapshotTaken(
-            workspace=workspace.id,
-            tree=snapshot.tree,
-            at=at,
-            head=snapshot.head,
-            changed=snapshot.changed,
-            left_out=list(snapshot.left_out[:LISTED_LEFT_OUT]),
-            left_out_count=len(snapshot.left_out),
-        )
-        text = f"{counted(snapshot.changed, 'path')} changed" if last is not None else None
-        self._recorder.record(describe(payload, text, turn=turn))
 
     def _warn(self, code: str, text: str) -> None:
         self._recorder.record(describe(Warned(code=code), text))

@@ -6,6 +6,7 @@ is reached: a runtime offers an injected server in whatever way its agent can us
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
@@ -13,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.errors import InvalidValueError
 
@@ -48,6 +50,22 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"McpServer(name={self.name!r}, transport={self.transport!r}, command={self.command!r})"
         )
+
+
+def run_elsewhere(server: McpServer, root: str) -> McpServer:
+    """Return the server for a job that does not work in `root`: a path that leads out of `root` still does.
+
+    Paths inside of it are those of the directory the job works in.
+    """
+    if server.command is None:
+        return server
+    command, *args = (_anchored(word, root) for word in (server.command, *server.args))
+    return replace(server, command=command, args=tuple(args))
+
+
+def _anchored(word: str, root: str) -> str:
+    is_outside = word == ".." or word.startswith("../")
+    return posixpath.normpath(posixpath.join(root, word)) if is_outside else word
 
 
 class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
