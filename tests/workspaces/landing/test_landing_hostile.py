@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace as changed
 
-from nightherd.errors import NightherdError
+from nightherd.errors import NightherdError, RefusedError
 from workspaces.landing.landing_ground import (
     TEXT,
     Ground,
@@ -41,6 +41,9 @@ SETTINGS = {
 }
 
 
+ATTRIBUTES = "* merge=evil diff=evil text=auto\n*.evil filter=evil\n"
+
+
 @pytest.fixture
 def canary(ground: Ground) -> Path:
     """A directory that stays empty as long as nothing of the repository runs."""
@@ -70,9 +73,9 @@ def poison(git_dir: Path, canary: Path) -> None:
     )
     git(git_dir.parent, "config", "--file", file, f"url.ext::{script}.insteadOf", "file://")
     git(git_dir.parent, "config", "--file", file, f"url.ext::{script}.pushInsteadOf", "file://")
-    (git_dir / "attributes").write_text("* filter=evil merge=evil diff=evil\n")
+    (git_dir / "attributes").write_text(ATTRIBUTES)
     (git_dir / "info").mkdir(exist_ok=True)
-    (git_dir / "info" / "attributes").write_text("* filter=evil merge=evil diff=evil\n")
+    (git_dir / "info" / "attributes").write_text(ATTRIBUTES)
 
 
 def ran(canary: Path) -> list[str]:
@@ -82,7 +85,7 @@ def ran(canary: Path) -> list[str]:
 @pytest.fixture
 def hostile(ground: Ground, canary: Path) -> Ground:
     """A repository whose remote is poisoned as well, with attributes that name its drivers."""
-    write(ground.project, {".gitattributes": "* filter=evil merge=evil diff=evil text=auto\n"})
+    write(ground.project, {".gitattributes": ATTRIBUTES, "x.evil": TEXT, "y.evil": TEXT})
     commit(ground.project, "attributes")
     remote = ground.folder / "remote.git"
     git(ground.folder, "clone", "-q", "--bare", ground.project, remote)
@@ -94,10 +97,10 @@ def hostile(ground: Ground, canary: Path) -> Ground:
 
 
 def test_canaries_sing_when_git_is_used_plainly(hostile: Ground, canary: Path) -> None:
-    write(hostile.project, {"a.txt": first_line(TEXT)})
+    write(hostile.project, {"a.txt": first_line(TEXT), "x.evil": first_line(TEXT)})
     remote = hostile.folder / "remote.git"
     for arguments in (
-        ("add", "a.txt"),
+        ("add", "a.txt", "x.evil"),
         ("update-ref", "refs/heads/other", "main"),
         ("-c", "push.gpgSign=false", "push", "-q", remote, "main:refs/heads/other"),
     ):
@@ -108,12 +111,14 @@ def test_canaries_sing_when_git_is_used_plainly(hostile: Ground, canary: Path) -
 
 
 def test_nothing_runs_when_changes_are_applied(hostile: Ground, canary: Path) -> None:
-    workspace = hostile.worked({"a.txt": last_line(TEXT), "b.txt": None, "n.txt": "n\n"})
-    write(hostile.project, {"a.txt": first_line(TEXT)})
+    workspace = hostile.worked(
+        {"a.txt": last_line(TEXT), "b.txt": None, "n.txt": "n\n", "x.evil": last_line(TEXT)}
+    )
+    write(hostile.project, {"a.txt": first_line(TEXT), "x.evil": first_line(TEXT)})
 
     hostile.apply(workspace)
 
-    assert hostile.read("a.txt") == first_line(last_line(TEXT))
+    assert hostile.read("a.txt") == hostile.read("x.evil") == first_line(last_line(TEXT))
     assert ran(canary) == []
 
 
@@ -124,6 +129,18 @@ def test_nothing_runs_when_changes_are_merged(hostile: Ground, canary: Path) -> 
     hostile.merge(hostile.snapshot(workspace), is_fast_forward=False)
 
     assert hostile.read("a.txt") == hostile.read("dir/c.txt") == last_line(TEXT)
+    assert ran(canary) == []
+
+
+def test_file_that_a_filter_converts_is_refused_and_the_filter_does_not_run(
+    hostile: Ground, canary: Path
+) -> None:
+    workspace = hostile.worked({"a.txt": last_line(TEXT), "x.evil": last_line(TEXT)})
+
+    for land in (hostile.merge, hostile.push):
+        with pytest.raises(RefusedError, match=r"that a filter of git converts: 'x\.evil'"):
+            land(workspace)
+
     assert ran(canary) == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from workspaces.landing.landing_ground import (
     first_line,
     git,
     last_line,
+    make_repository,
     shown,
     write,
 )
@@ -259,14 +261,37 @@ def test_lock_of_somebody_else_stays(ground: Ground, fork_server: ForkServer) ->
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"id": 1}', b"\xff\xfe"])
-def test_record_that_cannot_be_read_is_an_error_and_stays(ground: Ground, damage: bytes) -> None:
+def test_record_that_cannot_be_read_is_reported_and_stays(ground: Ground, damage: bytes) -> None:
     folder = ground.state / "landing"
     folder.mkdir(parents=True)
     record = folder / "0123456789abcdef-abc.json"
     record.write_bytes(damage)
 
-    with pytest.raises(Exception, match="cannot be read") as raised:
-        ground.finish()
+    (said,) = ground.finish()
 
-    assert type(raised.value).__name__ == "WorkspaceError"
+    assert said.startswith(
+        f"an interrupted landing cannot be finished, and its record stays: '{record}': it cannot be read"
+    )
     assert record.read_bytes() == damage
+
+
+def test_record_of_a_repository_that_is_gone_stays_and_stops_nobody(
+    ground: Ground, fork_server: ForkServer, tmp_path: Path
+) -> None:
+    trials = Trials(ground, fork_server, "merge")
+    trials.prepare()
+    _, points = trials.run()
+    trials.run(nth=points.index("landing.after_ref") + 1)
+    gone = ground.folder / "gone"
+    ground.project.rename(gone)
+    other = replace(ground, project=make_repository(ground.folder / "other"))
+
+    status, (said,) = trials.finish()
+    other.merge(other.worked({"a.txt": "new\n"}, "job-2"))
+
+    assert status == 0
+    assert "cannot be finished, and its record stays" in said
+    assert other.read("a.txt") == "new\n"
+    gone.rename(ground.project)
+    assert trials.finish()[1] == ["the merge into main had been interrupted and was finished"]
+    assert git(ground.project, "status", "--porcelain") == ""

@@ -128,13 +128,13 @@ def test_base_that_was_reset_is_merged_into_as_it_is_now(ground: Ground) -> None
     )  # the work was built on it, and git has it from there
 
 
-def test_branch_without_common_history_is_an_error(ground: Ground) -> None:
+def test_branch_without_common_history_is_refused(ground: Ground) -> None:
     workspace = ground.worked(WORK)
     ground.git("checkout", "-q", "--orphan", "fresh")
     commit(ground.project, "fresh")
     before = shown(ground.project)
 
-    with pytest.raises(WorkspaceError, match="unrelated histories"):
+    with pytest.raises(RefusedError, match="branch fresh has no history in common"):
         ground.merge(workspace, into="fresh")
     assert shown(ground.project) == before
 

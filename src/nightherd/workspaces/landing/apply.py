@@ -21,8 +21,8 @@ def apply(
     context: LandingContext, top: Path, before: str, after: str, *, is_dry_run: bool
 ) -> LandingResult:
     """Merge the files below `top` with the changes, and put the result in their place: all of it, or nothing."""
-    scratch, base = context.scratch, context.workspace.base_tree
-    old, new = scratch.normalised(before, base), scratch.normalised(after, base)
+    scratch = context.scratch
+    old, new = context.committable(before), context.committable(after)
     wanted = scratch.diff(old, new)
     nested = submodules_in(wanted)
     if nested:
@@ -30,8 +30,8 @@ def apply(
     paths = [change.path for change in wanted]
     check_paths(top, paths, context.protected)
     files = FileChanges(top=top, stage=context.stage, changes=(), probe=context.probe)
-    ours = read_files(scratch, top, old, paths, files.befores)
-    merged = scratch.merge_trees(old, ours, new)
+    ours = context.known_files(read_files(scratch, top, old, paths, files.befores), old)
+    merged = context.commits.merge_trees(old, ours, new)
     if merged.conflicts:
         return LandingResult(target=str(top), conflicts=merged.conflicts)
     changes = scratch.diff(ours, merged.tree)

@@ -56,7 +56,7 @@ def find_worktree(context: LandingContext, ref: str) -> CheckedOut | None:
     if len(users) > 1:
         places = " and ".join(f"'{user.directory}'" for user in users)
         raise RefusedError(f"branch {name} is checked out in {places}")
-    if any(worktree.directory.is_relative_to(place) for place in context.protected):
+    if any(worktree.directory.resolve().is_relative_to(place) for place in context.protected):
         message = f"branch {name} is checked out in a workspace: '{worktree.directory}'"
         raise RefusedError(message, hint="choose a branch of your own with --into")
     if not worktree.is_known or not worktree.directory.is_dir():
@@ -85,7 +85,7 @@ def prepare(context: LandingContext, worktree: CheckedOut, moved: MovedRef) -> P
     staged = _copy_index(context, worktree)
     _check_entries(context, staged, changes, top)
     files = FileChanges(top=top, stage=context.stage, changes=(), probe=context.probe)
-    ours = read_files(scratch, top, old, paths, files.befores)
+    ours = context.known_files(read_files(scratch, top, old, paths, files.befores), old)
     dirty = [change.path for change in scratch.diff(old, ours)]
     dirty += occupied_directories(top, changes)
     if dirty:

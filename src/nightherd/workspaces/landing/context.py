@@ -11,10 +11,12 @@ from nightherd.errors import WorkspaceError
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports.world import Probe
 from nightherd.workspaces.git import Git
+from nightherd.workspaces.landing.commits import Commits, Identity
+from nightherd.workspaces.landing.filters import unfiltered
 from nightherd.workspaces.landing.finish import Finisher
 from nightherd.workspaces.landing.record import LandingRecords
 from nightherd.workspaces.landing.repository import UserRepository
-from nightherd.workspaces.landing.scratch import Identity, Scratch
+from nightherd.workspaces.landing.scratch import Scratch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,8 @@ class LandingContext:
     """The directory that trees are of: the agent's, or the top of its repository."""
     protected: tuple[Path, ...]
     """Directories of nightherd's own, in which no landing writes."""
+    filters: frozenset[str]
+    """The names of the filters that the user's git has, such as `lfs`."""
     identity: Callable[[], Identity]
     now: Callable[[], datetime]
     probe: Probe
@@ -43,6 +47,11 @@ class LandingContext:
         return self.records.stage(self.id)
 
     @property
+    def commits(self) -> Commits:
+        """The commits it can see, and makes."""
+        return Commits(self.scratch)
+
+    @property
     def finisher(self) -> Finisher:
         """Carries out what is recorded."""
         return Finisher(self.git, self.records, self.probe)
@@ -51,6 +60,17 @@ class LandingContext:
     def store(self) -> str:
         """The name of the store that has the snapshots."""
         return self.id.partition("-")[0]
+
+    def committable(self, tree: str) -> str:
+        """Return a snapshot as a commit would have it, as far as that is possible without running filters."""
+        base = self.workspace.base_tree
+        if self.repository is None or base is None:
+            return tree
+        return self.known_files(self.scratch.normalised(tree, base), base)
+
+    def known_files(self, tree: str, reference: str) -> str:
+        """Return the tree with what `reference` has of files that a filter converts and that did not change."""
+        return unfiltered(self.scratch, tree, reference, self.filters).tree
 
     def known_repository(self) -> UserRepository:
         """Return the repository; `WorkspaceError` where there is none to merge into."""

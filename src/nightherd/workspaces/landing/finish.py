@@ -11,11 +11,11 @@ from nightherd.errors import RefusedError, WorkspaceError
 from nightherd.model.text import counted, quote
 from nightherd.ports.world import Probe
 from nightherd.workspaces.git import SHORT_S, Git, Place, failure
+from nightherd.workspaces.landing.commits import NOBODY, Identity
 from nightherd.workspaces.landing.files import ChangedMeanwhile
 from nightherd.workspaces.landing.index import HeldIndex
 from nightherd.workspaces.landing.record import LandingRecord, LandingRecords, MovedRef
 from nightherd.workspaces.landing.repository import CheckedOut, UserRepository
-from nightherd.workspaces.landing.scratch import NOBODY, Identity
 from nightherd.workspaces.landing.stage import listed
 
 REFLOG = "nightherd"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from nightherd.errors import RefusedError, StateError, WorkspaceError
+from nightherd.errors import NightherdError, RefusedError, StateError, WorkspaceError
 from nightherd.model.ids import RandomText
 from nightherd.model.workspaces.policy import CloneTerms, WorkspaceMode
 from nightherd.model.workspaces.workspace import Workspace
@@ -110,10 +110,17 @@ class LocalLanding:
             for store in self._records.stores():
                 with self._records.locked(store) as handle:
                     finisher = Finisher(self._git.holding(handle), self._records, self._probe)
-                    done += [finisher.follow_up(record) for record in self._records.left(store)]
+                    done += [self._follow_up(finisher, path) for path in self._records.left(store)]
             return done
 
         return await to_thread.run_sync(run)
+
+    def _follow_up(self, finisher: Finisher, path: Path) -> str:
+        """Finish or undo one landing; return what was done, or why it cannot be. Then its record stays."""
+        try:
+            return finisher.follow_up(self._records.read(path))
+        except (OSError, NightherdError) as error:
+            return f"an interrupted landing cannot be finished, and its record stays: '{path}': {error}"
 
     @contextmanager
     def _landing(
@@ -163,6 +170,7 @@ class LocalLanding:
             repository=repository,
             top=top,
             protected=self._protected,
+            filters=repository.filters() if repository is not None else frozenset(),
             identity=cache(lambda: identity_of(git, scratch.place())),
             now=self._clock.now,
             probe=self._probe,

@@ -9,10 +9,10 @@ import msgspec
 from nightherd.errors import RefusedError, WorkspaceError
 from nightherd.ports.workspaces import LandingResult, Work
 from nightherd.workspaces.landing.checkout import Prepared, find_worktree, prepare
-from nightherd.workspaces.landing.commit import WorkCommit, work_commit
 from nightherd.workspaces.landing.context import LandingContext
 from nightherd.workspaces.landing.record import LandingRecord, MovedRef
 from nightherd.workspaces.landing.repository import HEADS
+from nightherd.workspaces.landing.work_commit import WorkCommit, work_commit
 
 
 class MergeTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,18 +33,25 @@ def merge(context: LandingContext, work: Work, terms: MergeTerms) -> LandingResu
         raise WorkspaceError(f"branch {name} is gone", hint="choose another with --into")
     commit = work_commit(context, work)
     result = LandingResult(target=name, branch=context.workspace.branch, commit=old)
-    if scratch.is_ancestor(commit.id, old):
+    if context.commits.is_ancestor(commit.id, old):
         return msgspec.structs.replace(result, is_nothing=True)
-    is_fast_forward = terms.is_fast_forward and scratch.is_ancestor(old, commit.id)
+    if not context.commits.has_common_history(commit.id, old):
+        message = (
+            f"branch {name} has no history in common with the workspace {context.workspace.id}"
+        )
+        raise RefusedError(message, hint="choose another branch with --into")
+    is_fast_forward = terms.is_fast_forward and context.commits.is_ancestor(old, commit.id)
     if is_fast_forward:
         new, tree = commit.id, scratch.tree_of(commit.id)
     else:
-        merged = scratch.merge(old, commit.id)
+        merged = context.commits.merge(old, commit.id)
         if merged.conflicts:
             return msgspec.structs.replace(result, conflicts=merged.conflicts)
         tree = merged.tree
         message = _merge_message(context, name, work)
-        new = scratch.commit(tree, (old, commit.id), message, context.identity(), context.now())
+        new = context.commits.commit(
+            tree, (old, commit.id), message, context.identity(), context.now()
+        )
     paths = tuple(change.path for change in scratch.diff(scratch.tree_of(old), tree))
     if not paths:
         return msgspec.structs.replace(result, is_nothing=True)
@@ -64,7 +71,7 @@ def merge(context: LandingContext, work: Work, terms: MergeTerms) -> LandingResu
 
 def bring_objects(context: LandingContext, commit: str, known: tuple[str, ...]) -> None:
     """Add the commit to the user's repository, where no ref names it yet."""
-    pack = context.scratch.pack(commit, known)
+    pack = context.commits.pack(commit, known)
     if pack is not None:
         context.known_repository().add_pack(pack)
     context.probe("landing.after_objects")
@@ -98,7 +105,9 @@ def _target(context: LandingContext, into: str | None) -> str:
         if repository.tip(ref) is not None:
             return _checked(context, ref)
     here = [
-        tree.branch for tree in repository.worktrees(context.top) if tree.directory == context.top
+        tree.branch
+        for tree in repository.worktrees(context.top)
+        if tree.directory.resolve() == context.top
     ]
     if here and here[0] is not None and repository.tip(here[0]) is not None:
         return _checked(context, here[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -16,14 +16,14 @@ from nightherd.model.workspaces.repository import (
     without_credentials,
 )
 from nightherd.ports.workspaces import LandingResult, Work
-from nightherd.workspaces.git import Output, Place
+from nightherd.workspaces.git import URL_USER, Output, Place
 from nightherd.workspaces.landing.addresses import is_local, pull_request_url
-from nightherd.workspaces.landing.commit import WorkCommit, work_commit
 from nightherd.workspaces.landing.context import LandingContext
 from nightherd.workspaces.landing.merge import bring_objects
 from nightherd.workspaces.landing.record import LandingRecord
 from nightherd.workspaces.landing.repository import HEADS
-from nightherd.workspaces.remotes import login_variables
+from nightherd.workspaces.landing.work_commit import WorkCommit, work_commit
+from nightherd.workspaces.remotes import DENIED, LONGEST_REASON, login_variables
 
 ORIGIN = "origin"
 REMOTE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)*")
@@ -152,7 +152,7 @@ def _remote_tip(context: LandingContext, remote: Remote, ref: str) -> str | None
         variables=login_variables(remote.login),
     )
     if done.status != 0:
-        raise _error(context, done, "ls-remote", doing)
+        raise _error(remote, done, doing)
     for line in done.out.decode(errors="replace").splitlines():
         object_id, _, name = line.partition("\t")
         if name == ref:
@@ -162,8 +162,7 @@ def _remote_tip(context: LandingContext, remote: Remote, ref: str) -> str | None
 
 def _check_forward(context: LandingContext, remote: Remote, there: str, commit: WorkCommit) -> None:
     """`RefusedError` when the remote's branch has commits that would be lost."""
-    scratch = context.scratch
-    if scratch.has_commit(there) and scratch.is_ancestor(there, commit.id):
+    if context.commits.has_commit(there) and context.commits.is_ancestor(there, commit.id):
         return
     raise RefusedError(
         f"branch {context.workspace.branch} at {remote.shown} has commits that this one has not ({there[:12]})",
@@ -196,11 +195,20 @@ def _send(
         )
     refused = b"\n".join(line for line in done.out.splitlines() if line.startswith(b"!"))
     combined = msgspec.structs.replace(done, err=b"\n".join(filter(None, (refused, done.err))))
-    raise _error(context, combined, "push", f"{remote.shown} cannot be pushed to")
+    raise _error(remote, combined, f"{remote.shown} cannot be pushed to")
 
 
-def _error(context: LandingContext, done: Output, verb: str, doing: str) -> WorkspaceError:
-    return context.git.error(done, _place(context), (verb,), doing)
+def _error(remote: Remote, done: Output, doing: str) -> WorkspaceError:
+    """Return why the remote cannot be used, without credentials, and what to do if that is known."""
+    said = URL_USER.sub("", done.err.decode(errors="replace").strip())
+    password = remote.login.password
+    for secret in (password, quote(password, safe="")) if password else ():
+        said = said.replace(secret, "[secret]")
+    reason = "it took too long" if done.is_timed_out else said[-LONGEST_REASON:]
+    hint = None
+    if DENIED.search(reason):
+        hint = "check that plain git can push there: its credential helpers and ssh keys are used"
+    return WorkspaceError(f"{doing}: {reason or f'git ended with {done.status}'}", hint=hint)
 
 
 def _base_branch(context: LandingContext) -> str | None:

@@ -123,25 +123,23 @@ class LandingRecords:
         names = [path.name for path in self.directory.iterdir()]
         return sorted({name.partition("-")[0] for name in names if "-" in name})
 
-    def left(self, store: str) -> list[LandingRecord]:
-        """Return what killed processes left of a store; ask only while holding its lock. Files without record go."""
+    def left(self, store: str) -> list[Path]:
+        """Return the records that killed processes left of a store; ask while holding its lock. Files without one go."""
         records = []
         for path in sorted(self.directory.glob(f"{store}-*")):
             if path.suffix == SUFFIX:
-                records.append(self._read(path))
+                records.append(path)
             elif not path.with_name(f"{path.name}{SUFFIX}").exists():
                 # It was killed before its record was written, or after that was deleted.
                 shutil.rmtree(path, ignore_errors=True)
         return records
 
-    def _read(self, path: Path) -> LandingRecord:
+    def read(self, path: Path) -> LandingRecord:
+        """Return a record; `WorkspaceError` when it is damaged."""
         try:
             return msgspec.convert(json.loads(path.read_bytes()), LandingRecord)
         except (OSError, ValueError) as error:
-            raise WorkspaceError(
-                f"the record of an interrupted landing cannot be read: {path}: {error}",
-                hint="look at the files it names, then move it away",
-            ) from error
+            raise WorkspaceError(f"it cannot be read: {error}") from error
 
     @contextmanager
     def locked(self, store: str) -> Iterator[int]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from nightherd.errors import WorkspaceError
 from nightherd.files.atomic import sync_directory
 from nightherd.model.workspaces.workspace import Workspace
-from nightherd.workspaces.git import SHORT_S, Git, Place, failure
-from nightherd.workspaces.landing.scratch import NOBODY, Identity
+from nightherd.workspaces.git import SHORT_S, Git, Place, failure, split
+from nightherd.workspaces.landing.commits import NOBODY, Identity
 from nightherd.workspaces.repositories import locate
 from nightherd.workspaces.stores import store_name
 
@@ -198,6 +198,19 @@ class UserRepository:
             if value in values:
                 settings[name] = value
         return settings
+
+    def filters(self) -> frozenset[str]:
+        """Return the names of the filters that the user's git has: they are only named here, never run."""
+        arguments = (
+            "config",
+            "-z",
+            "--name-only",
+            "--get-regexp",
+            r"^filter\..*\.(clean|process)$",
+        )
+        done = self._git.attempt(self.place, *arguments, timeout=SHORT_S, needs_credentials=True)
+        names = [key.partition(".")[2].rpartition(".")[0] for key in split(done.out)]
+        return frozenset(names)
 
 
 def identity_of(git: Git, place: Place) -> Identity:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,8 +19,6 @@ FILES = ("100644", "100755")
 GITLINK = "160000"
 NO_MODE = "000000"
 CONVERTED_BY = ("text", "eol", "crlf", "ident", "working-tree-encoding")
-CONFLICTS = 1
-"""The exit status of a merge that has some."""
 FIRST_VERSION = (2, 38)
 """Of git: `merge-tree --write-tree`."""
 
@@ -34,24 +31,6 @@ class TreeChange(NamedTuple):
     old_id: str
     mode: str
     id: str
-
-
-class Merged(NamedTuple):
-    """The tree that a merge results in; not to be used when paths conflict."""
-
-    tree: str
-    conflicts: Sequence[str]
-
-
-class Identity(NamedTuple):
-    """Who makes commits."""
-
-    name: str
-    email: str
-
-
-NOBODY = Identity("nightherd", "nightherd@localhost")
-"""Who makes commits when the user's git does not know the user."""
 
 
 class Scratch:
@@ -68,10 +47,10 @@ class Scratch:
         shallow: str | None,
     ) -> None:
         """`is_raw` switches conversions off, `settings` are the user's for them, `shallow` lists a clone's last commits."""
-        self._git, self._stage, self._store = git, stage, store
+        self._git, self.stage, self._store = git, stage, store
         self._is_raw, self._settings = is_raw, settings
         self._variables = {} if shallow is None else {"GIT_SHALLOW_FILE": shallow}
-        self._indexes = 0
+        self._indexes = self._folders = 0
         self.empty = stage / "empty"
         self._lay_out()
 
@@ -80,29 +59,29 @@ class Scratch:
         config += "[core]\n\tsplitIndex = false\n\tfsync = none\n"
         own = "".join(f"\t{name} = {value}\n" for name, value in self._settings.items())
         for name, text in (("raw", ""), ("git", own)):
-            folder = self._stage / name
+            folder = self.stage / name
             (folder / "refs").mkdir(parents=True)
             (folder / "HEAD").write_text(HEAD)
             (folder / "config").write_text(config + text)
-        (self._stage / "raw" / "info").mkdir()
-        (self._stage / "raw" / "info" / "attributes").write_text(RAW)
-        (self._stage / "objects" / "pack").mkdir(parents=True)
+        (self.stage / "raw" / "info").mkdir()
+        (self.stage / "raw" / "info" / "attributes").write_text(RAW)
+        (self.stage / "objects" / "pack").mkdir(parents=True)
         self.empty.mkdir()
 
     @property
     def git_dir(self) -> Path:
         """The git directory of places whose files are converted."""
-        return self._stage / "git"
+        return self.stage / "git"
 
     def place(
         self, *, index: Path | None = None, work_tree: Path | None = None, is_raw: bool = False
     ) -> Place:
         """Return where a command works: on the landing's own objects and index."""
         return Place(
-            git_dir=str(self._stage / ("raw" if is_raw or self._is_raw else "git")),
+            git_dir=str(self.stage / ("raw" if is_raw or self._is_raw else "git")),
             work_tree=str(work_tree or self.empty),
             index=None if index is None else str(index),
-            objects=str(self._stage / "objects"),
+            objects=str(self.stage / "objects"),
             alternates=(str(Path(self._store.path, "objects")),),
         )
 
@@ -131,12 +110,23 @@ class Scratch:
             place, *arguments, variables=known, needs_credentials=needs_credentials
         )
 
+    def error(
+        self, done: Output, arguments: Sequence[str], doing: str | None = None
+    ) -> WorkspaceError:
+        """Return the error for a command that failed there."""
+        return self._git.error(done, self.place(), arguments, doing)
+
     def new_index(self, tree: str) -> Path:
         """Return an index file that holds the tree."""
         self._indexes += 1
-        index = self._stage / f"index-{self._indexes}"
+        index = self.stage / f"index-{self._indexes}"
         self.run(self.place(index=index), "read-tree", tree)
         return index
+
+    def new_folder(self) -> Path:
+        """Return a name for a directory of files."""
+        self._folders += 1
+        return self.stage / f"files-{self._folders}"
 
     def write_tree(self, index: Path) -> str:
         """Return the tree of an index."""
@@ -146,18 +136,6 @@ class Scratch:
         """Return the tree of a commit."""
         name = f"{commit}^{{tree}}"
         return self.run(self.place(), "rev-parse", "--verify", "-q", name).decode().strip()
-
-    def has_commit(self, commit: str) -> bool:
-        """Whether the commit is there."""
-        return self.attempt(self.place(), "cat-file", "-e", f"{commit}^{{commit}}").status == 0
-
-    def is_ancestor(self, commit: str, other: str) -> bool:
-        """Whether `other` has `commit` in its history."""
-        arguments = ("merge-base", "--is-ancestor", commit, other)
-        done = self.attempt(self.place(), *arguments)
-        if done.status not in (0, 1):
-            raise self._git.error(done, self.place(), arguments)
-        return done.status == 0
 
     def diff(self, old: str, new: str) -> list[TreeChange]:
         """Return what differs between two trees, in the order of paths."""
@@ -180,7 +158,7 @@ class Scratch:
         paths = self._converted(snapshot, [change.path for change in changes])
         if not paths:
             return tree
-        raw = self._stage / f"raw-files-{self._indexes}"
+        raw = self.new_folder()
         self.check_out(snapshot, paths, raw, is_raw=True)
         # Git looks at what the index has of a file to decide whether it is converted: there, the base's.
         earlier = [c._replace(mode=c.old_mode, id=c.old_id) for c in changes if c.path in paths]
@@ -192,7 +170,7 @@ class Scratch:
         if self._settings.get("autocrlf", "false") != "false":
             return set(paths)
         arguments = ("check-attr", "--cached", "-z", "--stdin", *CONVERTED_BY)
-        data = self.run(self.place(index=index), *arguments, data=_joined(paths))
+        data = self.run(self.place(index=index), *arguments, data=joined(paths))
         fields = split(data)
         values = zip(fields[::3], fields[2::3], strict=True)
         return {path for path, value in values if value not in ("unspecified", "unset")}
@@ -221,7 +199,7 @@ class Scratch:
         self._set_entries(index, [TreeChange(path, "", "", NO_MODE, nothing) for path in absent])
         place = self.place(index=index, work_tree=folder)
         arguments = ("update-index", "--add", "--replace", "-z", "--stdin")
-        self.run(place, *arguments, data=_joined(sorted(paths)))
+        self.run(place, *arguments, data=joined(sorted(paths)))
         return self.write_tree(index)
 
     def check_out(
@@ -231,51 +209,7 @@ class Scratch:
         folder.mkdir(parents=True, exist_ok=True)
         place = self.place(index=index, is_raw=is_raw)
         arguments = ("checkout-index", "-z", "--stdin", f"--prefix={folder}/")
-        self.run(place, *arguments, data=_joined(paths))
-
-    def merge_trees(self, base: str, ours: str, theirs: str) -> Merged:
-        """Merge two trees that began as `base`."""
-        if base in (ours, theirs):
-            return Merged(theirs if base == ours else ours, ())
-        at = datetime.fromtimestamp(0, UTC)
-        root = self.commit(base, (), "base", NOBODY, at)
-        sides = [self.commit(tree, (root,), side, NOBODY, at) for tree, side in ((ours, "ours"), (theirs, "theirs"))]  # fmt: skip
-        return self.merge(*sides)
-
-    def merge(self, ours: str, theirs: str) -> Merged:
-        """Merge two commits. `WorkspaceError` when they share no history."""
-        arguments = ("-c", "merge.directoryRenames=false", "merge-tree", "--write-tree", "-z",
-                     "--name-only", "--no-messages", ours, theirs)  # fmt: skip
-        done = self.attempt(self.place(), *arguments)
-        if done.status not in (0, CONFLICTS):
-            raise self._git.error(done, self.place(), arguments, "the merge cannot be computed")
-        tree, *paths = split(done.out)
-        if done.status == 0:
-            return Merged(tree, ())
-        return Merged(tree, sorted({_original(path, (ours, theirs)) for path in paths}) or ("",))
-
-    def commit(
-        self, tree: str, parents: Sequence[str], message: str, identity: Identity, at: datetime
-    ) -> str:
-        """Make a commit; the same arguments make the same commit."""
-        date = f"@{int(at.timestamp())} +0000"
-        variables = {
-            f"GIT_{role}_{field}": value
-            for role in ("AUTHOR", "COMMITTER")
-            for field, value in (("NAME", identity.name), ("EMAIL", identity.email), ("DATE", date))
-        }
-        arguments = ["commit-tree", tree]
-        for parent in parents:
-            arguments += ["-p", parent]
-        data = message.strip().encode(errors="replace") + b"\n"
-        return self.run(self.place(), *arguments, data=data, variables=variables).decode().strip()
-
-    def pack(self, commit: str, known: Sequence[str]) -> Path | None:
-        """Pack what the history of `commit` has and that of `known` has not; None when that is nothing."""
-        wanted = "\n".join([commit, *(f"^{other}" for other in known)]) + "\n"
-        arguments = ("pack-objects", "--revs", "--non-empty", "-q", str(self._stage / "pack"))
-        name = self.run(self.place(), *arguments, data=wanted.encode()).decode().strip()
-        return self._stage / f"pack-{name}.pack" if name else None
+        self.run(place, *arguments, data=joined(paths))
 
 
 def check_version(git: Git, store: Store) -> None:
@@ -288,14 +222,6 @@ def check_version(git: Git, store: Store) -> None:
         )
 
 
-def _joined(paths: Iterable[str]) -> bytes:
+def joined(paths: Iterable[str]) -> bytes:
+    """Return paths as git reads them with `-z`."""
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
-
-
-def _original(path: str, commits: Iterable[str]) -> str:
-    """Return the path that a conflict is about; git renames a file that is in the way of a directory."""
-    for commit in commits:
-        before, mark, _ = path.rpartition(f"~{commit}")
-        if mark:
-            return before
-    return path

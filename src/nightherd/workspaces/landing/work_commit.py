@@ -9,6 +9,7 @@ import msgspec
 from nightherd.errors import RefusedError, WorkspaceError
 from nightherd.ports.workspaces import Work
 from nightherd.workspaces.landing.context import LandingContext
+from nightherd.workspaces.landing.filters import unfiltered
 from nightherd.workspaces.landing.index import index_digest
 from nightherd.workspaces.landing.record import MovedRef
 from nightherd.workspaces.landing.repository import HEADS, UserRepository
@@ -36,21 +37,21 @@ def work_commit(context: LandingContext, work: Work) -> WorkCommit:
     scratch, workspace = context.scratch, context.workspace
     repository = context.known_repository()
     head = _head(context, work)
-    tree = _with_submodules(context, scratch.normalised(work.tree, workspace.base_tree), head)
+    tree = _committed(context, work.tree, head)
     ref = f"{HEADS}{workspace.branch}" if workspace.branch else None
     tip = repository.tip(ref) if ref is not None else None
     if tip is not None and scratch.tree_of(tip) in (tree, work.tree):
         return WorkCommit(id=tip, known=(tip,))
     own = head
     if scratch.tree_of(head) not in (tree, work.tree):
-        own = scratch.commit(tree, (head,), work.message, context.identity(), work.at)
+        own = context.commits.commit(tree, (head,), work.message, context.identity(), work.at)
     if tip is None or ref is None or not work.is_last:
         return WorkCommit(id=own, known=(head,))
     if tip == head:
         return WorkCommit(id=own, known=(head,), branch=_moved(context, repository, ref, tip, own))
-    if not scratch.is_ancestor(head, tip):
+    if not context.commits.is_ancestor(head, tip):
         return WorkCommit(id=own, known=(head,))
-    merged = scratch.merge(tip, own)
+    merged = context.commits.merge(tip, own)
     if merged.conflicts:
         raise RefusedError(
             f"branch {workspace.branch} has commits since the last snapshot of the files, and they "
@@ -59,7 +60,7 @@ def work_commit(context: LandingContext, work: Work) -> WorkCommit:
         )
     if merged.tree == scratch.tree_of(tip):
         return WorkCommit(id=tip, known=(tip,))
-    both = scratch.commit(merged.tree, (tip,), work.message, context.identity(), work.at)
+    both = context.commits.commit(merged.tree, (tip,), work.message, context.identity(), work.at)
     return WorkCommit(id=both, known=(tip,), branch=_moved(context, repository, ref, tip, both))
 
 
@@ -67,7 +68,7 @@ def _head(context: LandingContext, work: Work) -> str:
     """Return the commit that the snapshot was taken on, or that the workspace began at."""
     workspace = context.workspace
     for commit in (work.head, workspace.base_commit):
-        if commit is not None and context.scratch.has_commit(commit):
+        if commit is not None and context.commits.has_commit(commit):
             return commit
     raise WorkspaceError(
         f"the commit that workspace {workspace.id} began at is not in its repository any more",
@@ -75,10 +76,23 @@ def _head(context: LandingContext, work: Work) -> str:
     )
 
 
-def _with_submodules(context: LandingContext, tree: str, head: str) -> str:
-    """Return the tree with the submodules of the head: a snapshot does not look into repositories of their own."""
-    changes = context.scratch.diff(tree, context.scratch.tree_of(head))
-    return context.scratch.replaced(tree, [c for c in changes if c.old_mode == c.mode == GITLINK])
+def _committed(context: LandingContext, tree: str, head: str) -> str:
+    """Return the snapshot as a commit on the head would have it.
+
+    Submodules are those of the head: a snapshot does not look into repositories of their own. `RefusedError` for a
+    changed file that a filter of git would convert.
+    """
+    scratch = context.scratch
+    normal = scratch.normalised(tree, context.workspace.base_tree)
+    known = scratch.tree_of(head)
+    changes = [c for c in scratch.diff(normal, known) if c.old_mode == c.mode == GITLINK]
+    result = unfiltered(scratch, scratch.replaced(normal, changes), known, context.filters)
+    if result.changed:
+        raise RefusedError(
+            f"changed files are not committed that a filter of git converts: {listed(result.changed)}",
+            hint="commit them in the workspace, where filters run",
+        )
+    return result.tree
 
 
 def _moved(
