@@ -56,6 +56,20 @@ def open_landing(state_dir: Path) -> Landing:
     return LocalLanding(state_dir, git=Git(), clock=system_clock(), random_text=random_text())
 
 
+def is_worktree_source(directory: Path) -> bool:
+    """Whether worktrees can be made of a directory: it is in a git repository with a commit."""
+    from nightherd.errors import WorkspaceError
+    from nightherd.workspaces.git import Git
+    from nightherd.workspaces.repositories import locate, resolve_base
+
+    git = Git()
+    try:
+        resolve_base(git, locate(git, str(directory)), None)
+    except WorkspaceError:
+        return False
+    return True
+
+
 def cleanup_context(state_dir: Path, stores: Stores, fleet: Fleet | None) -> CleanupContext:
     """Everything that removing workspaces needs; `fleet` says how their files are snapshotted."""
     from nightherd.engine.workspaces.cleanup import CleanupContext, policies_of

@@ -33,10 +33,10 @@ NO_DAEMON = 69
 class Herd:
     """A fleet from a template, and a person at its shell."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, *before: str) -> None:
         self.reader = Reader(folder)
         self.root = self.reader.directory
-        self.shell(f"nightherd init --template {name}")
+        self.shell(" && ".join([*before, f"nightherd init --template {name}"]))
 
     def shell(self, line: str, *, codes: tuple[int, ...] = (0,)) -> str:
         done = subprocess.run(
@@ -69,12 +69,12 @@ class Herd:
 
 
 @pytest.fixture
-def make_herd(tmp_path: Path, components: Components) -> Iterator[Callable[[str], Herd]]:
+def make_herd(tmp_path: Path, components: Components) -> Iterator[Callable[..., Herd]]:
     components.program("git")
     made: list[Herd] = []
 
-    def make(name: str) -> Herd:
-        made.append(Herd(tmp_path, name))
+    def make(name: str, *before: str) -> Herd:
+        made.append(Herd(tmp_path, name, *before))
         return made[-1]
 
     yield make
@@ -82,20 +82,49 @@ def make_herd(tmp_path: Path, components: Components) -> Iterator[Callable[[str]
         herd.shell("nightherd stop --now", codes=(0, NO_DAEMON))
 
 
-MakeHerd = Callable[[str], Herd]
+MakeHerd = Callable[..., Herd]
+REPOSITORY_WITH_A_COMMIT = ("git init -q -b main", "git commit -q --allow-empty -m Begin")
 
 
 def test_nightly_works_from_its_readme_to_the_end(make_herd: MakeHerd) -> None:
-    herd = make_herd("nightly")
+    herd = make_herd("nightly", *REPOSITORY_WITH_A_COMMIT)
 
     herd.follow_readme()
-    herd.wait_for("completed")
 
     assert "Report of the night" in (herd.root / "reports" / "report.md").read_text()
     assert not (herd.root / "reports" / "draft.md").exists()
+    assert herd.shell("git log --format= --name-only").split() == ["reports/report.md"]
     (slot,) = herd.data("schedule list")
     assert (slot["id"], slot["status"]) == ("caretaker/nightly", "idle")
     assert herd.data("status")["inbox"]["waiting"] == 0
+
+
+@pytest.mark.parametrize("before", [(), ("git init -q",)])
+def test_nightly_works_in_the_directory_itself_where_no_worktree_can_be_made(
+    before: tuple[str, ...], make_herd: MakeHerd
+) -> None:
+    herd = make_herd("nightly", *before)
+
+    herd.shell("nightherd config check")
+    herd.shell("nightherd schedule run caretaker/nightly && nightherd worker --until-idle")
+    herd.shell("nightherd inbox approve @last && nightherd worker --until-idle")
+
+    assert [path.name for path in (herd.root / "reports").iterdir()] == ["report.md"]
+    assert herd.data("workspace list --all") == []
+
+
+def test_line_that_is_a_comment_where_no_worktree_can_be_made_works_later(
+    make_herd: MakeHerd,
+) -> None:
+    herd = make_herd("nightly")
+    herd.shell(" && ".join(REPOSITORY_WITH_A_COMMIT))
+    herd.shell("sed -i 's/#working_directory/working_directory/' nightherd.yaml")
+
+    herd.shell("nightherd config check && nightherd run caretaker", codes=(8,))
+
+    (workspace,) = herd.data("workspace list")
+    assert workspace["mode"] == "worktree"
+    assert not (herd.root / "reports").exists()
 
 
 def test_pr_review_works_from_its_readme_to_one_push(make_herd: MakeHerd) -> None:
@@ -107,6 +136,18 @@ def test_pr_review_works_from_its_readme_to_one_push(make_herd: MakeHerd) -> Non
     (job,) = herd.data("jobs")
     assert job["status"] == "completed"
     assert herd.data(f"jobs show {job['id']}")["denials"] == []
+    assert herd.shell("git -C checkout status --porcelain --branch") == "## main\n"
+    assert herd.data("workspace list") == []
+
+
+def test_repository_is_cloned_when_there_is_no_checkout(make_herd: MakeHerd) -> None:
+    herd = make_herd("pr-review")
+    herd.shell("sh sample.sh && rm -rf checkout")
+
+    herd.shell("nightherd config check && nightherd run reviewer", codes=(8,))
+    herd.shell("nightherd inbox approve @last && nightherd worker --until-idle")
+
+    assert herd.pushed() == ["Subtract the discount", "Add discounts"]
 
 
 def test_reviewer_that_is_told_no_pushes_nothing_and_says_so(make_herd: MakeHerd) -> None:
@@ -129,7 +170,7 @@ def test_only_the_publishing_server_has_the_credential(make_herd: MakeHerd) -> N
     herd.shell("sh sample.sh")
     token = (herd.root / "push-token").read_text()
     fleet = yaml.safe_load((herd.root / "nightherd.yaml").read_text())
-    commands = ["env > ../environment", "git push origin HEAD:other"]
+    commands = [f"env > {herd.root}/environment", "git push origin HEAD:other"]
     fleet["agents"][0] |= {
         "allowed_tools": ["Bash"],
         "script": [{"tool": "Bash", "input": {"command": one}} for one in commands],
@@ -146,7 +187,7 @@ def test_only_the_publishing_server_has_the_credential(make_herd: MakeHerd) -> N
     assert all(token not in text for text in journals)
 
 
-def test_publishing_server_runs_nothing_of_the_checkout_and_checks_the_commit(
+def test_publishing_server_runs_nothing_of_the_repository_and_checks_the_commit(
     make_herd: MakeHerd,
 ) -> None:
     herd = make_herd("pr-review")
@@ -247,7 +288,7 @@ def test_the_real_reviewer_is_one_line_away(
     herd = make_herd("pr-review")
     herd.shell("sh sample.sh")
     herd.shell("sed -i 's/runtime: scripted/runtime: cli/' nightherd.yaml")
-    commit = "git switch -q -c review/discount && git commit -q --allow-empty -m Reviewed"
+    commit = "git commit -q --allow-empty -m Reviewed"
     says = (
         Say(text="I will look.", calls=(Call("Bash", {"command": commit}),)),
         Say(text="May I push?", calls=(Call("mcp__publish__push", {"branch": BRANCH}),)),
@@ -283,6 +324,25 @@ def test_template_is_valid_as_it_is_and_with_claude_and_with_notifications(
     assert checked.code == 0
     assert "NOTIFY_URL" in file.read_text()
     assert yaml.safe_load(file.read_text())["notify"][0]["name"] == "me"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("commands", range(len(REPOSITORY_WITH_A_COMMIT) + 1))
+def test_template_is_valid_with_and_without_a_repository_and_a_commit(
+    name: str, commands: int, cli: Cli, nowhere: Path, components: Components
+) -> None:
+    components.program("git")
+    for command in REPOSITORY_WITH_A_COMMIT[:commands]:
+        subprocess.run(command.split(), cwd=nowhere, check=True)
+
+    made = cli("init", "--template", name)
+
+    assert made.code == 0
+    is_complete = commands == len(REPOSITORY_WITH_A_COMMIT) or name == "pr-review"
+    assert ("no git repository with a commit" in made.err) is not is_complete
+    assert cli("config", "check").code == 0
+    (agent,) = yaml.safe_load((nowhere / "nightherd.yaml").read_text())["agents"]
+    assert ("working_directory" in agent) is is_complete
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -333,7 +393,6 @@ def test_init_for_programs_names_the_template_and_its_files(cli: Cli, nowhere: P
     assert made.data["template"] == "pr-review"
     names = {Path(file).name for file in made.data["files"]}
     assert names >= {*template_texts("pr-review")}
-    assert (nowhere / "fleet" / "checkout").is_dir()
 
 
 def test_templates_are_part_of_the_package() -> None:

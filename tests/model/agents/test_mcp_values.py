@@ -14,6 +14,7 @@ from nightherd.model.agents.mcp import (
     InjectedMcpToolDef,
     McpServer,
     McpTransport,
+    run_elsewhere,
     split_tool_name,
     tool_name,
 )
@@ -80,3 +81,24 @@ def test_what_servers_are_told_in_secret_is_masked_and_never_shown() -> None:
     shown = repr(agent)
     assert "told-to" not in shown
     assert "in-the-a" not in shown
+
+
+def test_server_that_runs_elsewhere_is_still_the_one_beside_the_agents_directory() -> None:
+    server = McpServer(
+        name="desk",
+        transport=McpTransport.STDIO,
+        command="../bin/desk",
+        args=("../../desk.py", "desk.py", "./desk.py", "-v", "/etc/desk", "..", "..."),
+    )
+
+    moved = run_elsewhere(server, "/fleet/shop")
+
+    assert moved.command == "/fleet/bin/desk"
+    expected = ("/desk.py", "desk.py", "./desk.py", "-v", "/etc/desk", "/fleet", "...")
+    assert moved.args == expected
+
+
+def test_server_without_a_process_runs_nowhere() -> None:
+    server = McpServer(name="desk", transport=McpTransport.HTTP, url="https://desk.example/../x")
+
+    assert run_elsewhere(server, "/fleet/shop") == server

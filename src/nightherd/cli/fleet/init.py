@@ -11,6 +11,7 @@ from nightherd.cli.fleet.template import (
     TEMPLATES,
     refuse_existing,
     template_texts,
+    without_worktrees,
     write_template,
 )
 from nightherd.cli.invocation import Invocation, json_option
@@ -23,6 +24,10 @@ from nightherd.wiring.stores import system_clock
 
 SCHEMA = Path(STATE_DIRECTORY) / "schema" / "fleet.json"
 IGNORED = f"{STATE_DIRECTORY}/"
+NO_WORKTREES = (
+    "notice: this is no git repository with a commit, so jobs work in the directory itself; "
+    "see working_directory in nightherd.yaml"
+)
 
 FLEET = f"""\
 # yaml-language-server: $schema={SCHEMA}
@@ -87,8 +92,9 @@ def init(
     if template is not None and force:
         raise click.UsageError("--force is not for templates: they replace no file")
     target = invocation.cwd / directory if directory is not None else invocation.cwd
+    texts = _texts_for(target, template) if template is not None else None
     try:
-        written = _write(target, template, force=force)
+        written = _write(target, texts, force=force)
     except OSError as error:
         where = error.filename or target
         raise NightherdError(f"cannot write {where}: {error.strerror or error}") from error
@@ -106,19 +112,35 @@ def init(
     screen.say(f"  try: {screen.err.bold(enter + first)}")
     if template is not None:
         screen.say("  README.md has the next commands")
+        if texts != template_texts(template):
+            screen.say(NO_WORKTREES)
 
 
-def _write(target: Path, template: str | None, *, force: bool) -> list[Path]:
-    """Write the fleet, from a template or the first example; return the files, the fleet file first."""
-    if template is not None:
-        texts = template_texts(template)
+def _texts_for(target: Path, template: str) -> dict[str, str]:
+    """The files of a template, as the directory allows."""
+    texts = template_texts(template)
+    return texts if _can_have_worktrees(target) else without_worktrees(texts)
+
+
+def _write(target: Path, texts: dict[str, str] | None, *, force: bool) -> list[Path]:
+    """Write the fleet, from the files of a template or the first example; return the files, the fleet file first."""
+    if texts is not None:
         refuse_existing(target, texts)
         fleet, *rest = write_fleet(target, texts[FLEET_FILE_NAMES[0]], is_new=True)
-        return [fleet, *write_template(target, template, texts), *rest]
+        return [fleet, *write_template(target, texts), *rest]
     present = fleet_file_in(target)
     if present is not None and not force:
         raise RefusedError(f"{present} already exists", hint="nightherd init --force")
     return write_fleet(target, FLEET, name=present.name if present else FLEET_FILE_NAMES[0])
+
+
+def _can_have_worktrees(target: Path) -> bool:
+    """Whether the directory, which need not be there yet, is in a git repository with a commit."""
+    from nightherd.wiring.workspaces import is_worktree_source
+
+    absolute = target.resolve()
+    present = next(above for above in (absolute, *absolute.parents) if above.is_dir())
+    return is_worktree_source(present)
 
 
 def _list_templates(screen: Screen) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from nightherd.config.discovery import FLEET_FILE_NAMES
 from nightherd.errors import RefusedError
 
 FOLDER = Path(__file__).parent / "templates"
+WORKTREES = re.compile(r"^( *)(working_directory: \{mode: worktree\}\n)", re.MULTILINE)
+"""The line of a template that gives each job a worktree of the repository that the fleet is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,19 +23,16 @@ class Template:
     description: str
     first_command: str
     """What to type first."""
-    directories: tuple[str, ...] = ()
-    """Empty directories that the fleet needs."""
 
 
 TEMPLATES: Mapping[str, Template] = {
     "nightly": Template(
-        description="An agent works every night within limits; a digest and the inbox in the morning.",
+        description="An agent works every night within limits; a digest, the inbox and diffs in the morning.",
         first_command="nightherd schedule run caretaker/nightly",
     ),
     "pr-review": Template(
         description="A pull request starts a reviewer, which waits for your approval before it pushes.",
         first_command="sh sample.sh && nightherd run reviewer",
-        directories=("checkout",),
     ),
 }
 
@@ -46,6 +46,11 @@ def template_texts(name: str) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in files}
 
 
+def without_worktrees(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the same files for a directory that no worktree can be made of: the line that asks for it is a comment."""
+    return {name: WORKTREES.sub(r"\1#\2", text) for name, text in texts.items()}
+
+
 def refuse_existing(directory: Path, texts: Mapping[str, str]) -> None:
     """Raise `RefusedError` when a file of the template, or another fleet file, is in the directory already."""
     names = dict.fromkeys((*texts, *FLEET_FILE_NAMES))
@@ -57,14 +62,12 @@ def refuse_existing(directory: Path, texts: Mapping[str, str]) -> None:
         )
 
 
-def write_template(directory: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
-    """Write the files of the template except its fleet file, and make its directories; no file is replaced."""
+def write_template(directory: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write the files of the template except its fleet file; no file is replaced."""
     written = []
     for file, text in texts.items():
         if file not in FLEET_FILE_NAMES:
             with (directory / file).open("x", encoding="utf-8") as stream:
                 stream.write(text)
             written.append(directory / file)
-    for folder in TEMPLATES[name].directories:
-        (directory / folder).mkdir(exist_ok=True)
     return written

@@ -1,6 +1,6 @@
 """An MCP server with one tool: push. It alone has the credential, and nightherd lets no call through without approval.
 
-The agent's checkout can hold hooks and settings that run programs, so nothing in it runs here: the commit is fetched
+The agent's repository can hold hooks and settings that run programs, so nothing in it runs here: the commit is fetched
 into an empty repository first, and only the push from there has the token.
 """
 
@@ -19,12 +19,12 @@ PROTECTED = ("main", "master")
 HELPER = '!f() { echo username=x-access-token; echo "password=$PUSH_TOKEN"; }; f'
 TOOL = {
     "name": "push",
-    "description": "Push a branch of the checkout to the remote. A person has to approve it.",
+    "description": "Push the latest commit of the working directory to the remote. A person has to approve it.",
     "inputSchema": {
         "type": "object",
         "properties": {
-            "branch": {"type": "string", "description": "Name of the branch, here and there."},
-            "commit": {"type": "string", "description": "Whole id of the commit to push."},
+            "branch": {"type": "string", "description": "Name of the branch at the remote."},
+            "commit": {"type": "string", "description": "Whole id of the commit, as a check."},
             "why": {"type": "string", "description": "What the person should know."},
         },
         "required": ["branch"],
@@ -58,29 +58,23 @@ def git(*arguments: str, **environment: str) -> str:
 
 
 def push(branch: str, commit: str | None = None, why: str | None = None) -> str:
-    """Push the branch of the checkout, which is the working directory; `why` is for the person who approves."""
+    """Push what is committed in the working directory as `branch`; `why` is for the person who approves."""
     if branch in PROTECTED:
         raise Refusal(f"{branch} is not pushed to: use another branch")
-    git("check-ref-format", f"refs/heads/{branch}")
+    git("check-ref-format", "--branch", branch)
+    ref = f"refs/heads/{branch}"
     url = os.environ["PUSH_URL"]
     remote = url if ":" in url else str(HERE / url)
     with tempfile.TemporaryDirectory() as folder:
         git("init", "--quiet", "--bare", folder)
-        git(
-            "-C",
-            folder,
-            "fetch",
-            "--quiet",
-            str(Path.cwd()),
-            f"refs/heads/{branch}:refs/heads/{branch}",
-        )
-        found = git("-C", folder, "rev-parse", f"refs/heads/{branch}")
+        fetch = ("-C", folder, "fetch", "--quiet", str(Path.cwd()), f"HEAD:{ref}")
+        git(*fetch, GIT_ALLOW_PROTOCOL="file", GIT_NO_LAZY_FETCH="1")
+        found = git("-C", folder, "rev-parse", ref)
         if commit is not None and commit != found:
-            raise Refusal(f"{branch} is at {found}, not at {commit}")
+            raise Refusal(f"the latest commit is {found}, not {commit}")
         token = (HERE / os.environ["PUSH_TOKEN_FILE"]).read_text().strip()
         options = ("-c", "credential.helper=", "-c", f"credential.helper={HELPER}")
-        refs = f"refs/heads/{branch}:refs/heads/{branch}"
-        git("-C", folder, *options, "push", "--quiet", remote, refs, PUSH_TOKEN=token)
+        git("-C", folder, *options, "push", "--quiet", remote, f"{ref}:{ref}", PUSH_TOKEN=token)
     return f"pushed {found} to {branch}"
 
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Makes a repository to try the fleet with: checkout/, where the reviewer works, and origin.git, the remote of it.
+# Makes a repository to try the fleet with: origin.git, the remote, and checkout/, the clone that worktrees are made of.
 # The remote takes a push only with the token of push-token, as a server on the network would.
 set -eu
 cd "$(dirname "$0")"
-if [ -e checkout/.git ] || [ -e origin.git ] || [ -e push-token ]; then
-    echo "checkout/.git, origin.git or push-token is there already" >&2
+if [ -e checkout ] || [ -e origin.git ] || [ -e push-token ]; then
+    echo "checkout, origin.git or push-token is there already" >&2
     exit 1
 fi
 git init --quiet --bare origin.git
@@ -19,7 +19,7 @@ cd checkout
 git checkout --quiet -b main
 git config user.name reviewer
 git config user.email reviewer@localhost
-git remote add origin ../origin.git
+git remote add origin "$(dirname "$PWD")/origin.git"
 cat > pricing.py <<'EOF'
 """What a customer pays."""
 
