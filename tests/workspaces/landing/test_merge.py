@@ -320,6 +320,24 @@ def test_person_who_committed_everything_is_the_last_word(ground: Ground) -> Non
     assert ground.read("more.txt") == "more\n"
 
 
+def test_conflicts_that_a_person_resolved_in_the_workspace_are_merged(ground: Ground) -> None:
+    workspace = ground.worked(WORK)
+    write(ground.project, {"a.txt": TEXT.replace("line 20\n", "mine\n")})
+    commit(ground.project, "mine")
+    assert ground.merge(workspace).conflicts == ["a.txt"]
+    directory = ground.directory(workspace)
+    commit(directory, "the work")
+    with pytest.raises(AssertionError):
+        git(directory, "merge", "-q", "main")
+    write(directory, {"a.txt": TEXT.replace("line 20\n", "both\n")})
+    resolved = commit(directory, "resolved")
+
+    result = ground.merge(workspace)
+
+    assert result.commit == resolved
+    assert ground.read("a.txt") == TEXT.replace("line 20\n", "both\n")
+
+
 def test_person_who_committed_something_else_decides_by_hand(ground: Ground) -> None:
     workspace = ground.worked(WORK)
     write(ground.directory(workspace), {"a.txt": TEXT.replace("line 20\n", "XX\n")})

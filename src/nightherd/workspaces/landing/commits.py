@@ -51,6 +51,12 @@ class Commits:
             raise self._scratch.error(done, arguments)
         return done.status == 0
 
+    def trees_since(self, commit: str, other: str) -> set[str]:
+        """Return the trees of the commits that `other` has and `commit` has not."""
+        arguments = ("rev-list", "--format=%T", other, f"^{commit}")
+        lines = self._scratch.run(self._scratch.place(), *arguments).decode().splitlines()
+        return {line for line in lines if not line.startswith("commit ")}
+
     def has_common_history(self, commit: str, other: str) -> bool:
         """Whether two commits have an ancestor in common."""
         return self._scratch.attempt(self._scratch.place(), "merge-base", commit, other).status == 0

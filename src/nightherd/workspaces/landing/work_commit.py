@@ -51,6 +51,9 @@ def work_commit(context: LandingContext, work: Work) -> WorkCommit:
         return WorkCommit(id=own, known=(head,), branch=_moved(context, repository, ref, tip, own))
     if not context.commits.is_ancestor(head, tip):
         return WorkCommit(id=own, known=(head,))
+    if not context.commits.trees_since(head, tip).isdisjoint((tree, work.tree)):
+        # All of it was committed, and perhaps changed again: by a person who resolved conflicts, for example.
+        return WorkCommit(id=tip, known=(tip,))
     merged = context.commits.merge(tip, own)
     if merged.conflicts:
         raise RefusedError(
