@@ -59,7 +59,7 @@ dry_run_option = click.option(
 @json_option
 @click.pass_context
 def apply(ctx: click.Context, job: str, only_this_job: bool, dry_run: bool) -> None:
-    """Apply a job's changes to the files in the agent's directory. Nothing is committed.
+    """Apply a job's changes to your files. Changes the agent's directory and commits nothing.
 
     All files change, or none if one of them conflicts (exit code 5).
     """
@@ -127,7 +127,7 @@ def push(
     force: bool,
     dry_run: bool,
 ) -> None:
-    """Push a job's changes to a remote, as the branch of the job's workspace."""
+    """Push a job's changes to a remote. They arrive as the branch of the job's workspace."""
     invocation = invocation_of(ctx)
     refuse_agents(invocation.state_directory(), "jobs push", "uses your credentials")
     login = _login(invocation, job)

@@ -93,7 +93,10 @@ def _is_merged(row: Workspace) -> bool:
 )
 @click.option("--all", "is_all", is_flag=True, help="Remove all that no job works in.")
 @click.option(
-    "--older-than", type=DURATION, metavar="DURATION", help="Only those not used for this long."
+    "--older-than",
+    type=DURATION,
+    metavar="DURATION",
+    help="Remove only those not used for this long.",
 )
 @click.option("--force", "is_forced", is_flag=True, help="Also remove work that is nowhere else.")
 @click.option(
