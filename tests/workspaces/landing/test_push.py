@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
+import anyio
 import pytest
 from msgspec.structs import replace as changed
 
@@ -294,3 +295,14 @@ def test_remote_beside_the_repository_is_found(ground: Ground, remote: Path) -> 
     result = ground.push(workspace)
 
     assert tip(remote, workspace.branch) == result.commit
+
+
+def test_workspace_that_was_removed_is_pushed_and_applied(ground: Ground, remote: Path) -> None:
+    workspace = ground.worked(WORK)
+    anyio.run(ground.files.remove, workspace)
+
+    result = ground.push(workspace)
+
+    assert tip(remote, workspace.branch) == result.commit
+    assert ground.push(workspace).is_nothing
+    assert ground.apply(workspace).paths == ("a.txt", "new/x.txt")
