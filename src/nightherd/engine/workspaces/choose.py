@@ -40,16 +40,19 @@ def choose(job: Job, session: Session | None, agent: Agent, stores: Stores) -> C
     """Return the workspace for an execution of the job."""
     shares = _run_of(job, stores) if agent.workspace.scope is WorkspaceScope.RUN else ()
     known = _known(job, session, agent, shares, stores)
-    if known is not None:
-        snapshot = last_snapshot(known, stores)
-        return Choice(
-            workspace=known,
-            is_known=True,
-            begins_with=_beginning(snapshot, known),
-            snapshot=snapshot,
-            shares=shares,
-        )
-    return _new(job, session, agent, shares, stores)
+    if known is None:
+        return _new(job, session, agent, shares, stores)
+    source: Workspace | None = known
+    snapshot = last_snapshot(known, stores)
+    if snapshot is None:  # it was never made
+        snapshot, source = _of_fork(job, session, agent, stores)
+    return Choice(
+        workspace=known,
+        is_known=True,
+        begins_with=_beginning(snapshot, source),
+        snapshot=snapshot,
+        shares=shares,
+    )
 
 
 def choose_new(job: Job, session: Session | None, agent: Agent, stores: Stores) -> Choice:
@@ -114,11 +117,7 @@ def _new(
     owner = _owner(job, session, agent, shares)
     if owner != job.id and stores.reader.find_workspace(owner) is not None:
         owner = job.id  # the session or run had one that no longer fits
-    is_first = session is not None and _is_first(job, session, stores)
-    snapshot = snapshot_at_fork(session, stores) if session is not None and is_first else None
-    source = stores.reader.find_workspace(snapshot.workspace) if snapshot is not None else None
-    if source is not None and source.root != agent.working_directory:
-        source = snapshot = None
+    snapshot, source = _of_fork(job, session, agent, stores)
     return Choice(
         workspace=_row(WorkspaceId(owner), job, session, agent, stores),
         is_known=False,
@@ -156,10 +155,29 @@ def _row(
     )
 
 
+def _of_fork(
+    job: Job, session: Session | None, agent: Agent, stores: Stores
+) -> tuple[PlacedSnapshot | None, Workspace | None]:
+    """Return the files that the first job of a forked session begins with, and the workspace they are of."""
+    if session is None or session.parent_session_id is None or not _is_first(job, session, stores):
+        return None, None
+    snapshot = snapshot_at_fork(session, stores)
+    source = stores.reader.find_workspace(snapshot.workspace) if snapshot is not None else None
+    if source is None or source.root != agent.working_directory:
+        return None, None
+    return snapshot, source
+
+
 def _is_first(job: Job, session: Session, stores: Stores) -> bool:
-    """Whether nothing has worked in the session before the job."""
-    ids = stores.reader.session_job_ids(session.id)
-    return not ids or ids[0] == job.id
+    """Whether no other job of the session has worked on files. One that ended before that does not count."""
+    for job_id in stores.reader.session_job_ids(session.id):
+        other = stores.reader.find_job(job_id) if job_id != job.id else None
+        if other is None or (other.workspace_id is None and not other.turns):
+            continue
+        workspace = stores.reader.find_workspace(other.workspace_id) if other.workspace_id else None
+        if workspace is None or workspace.base_tree is not None:
+            return False
+    return True
 
 
 def _run_of(job: Job, stores: Stores) -> tuple[JobId, ...]:
