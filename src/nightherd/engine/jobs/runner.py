@@ -252,13 +252,13 @@ class JobRunner(msgspec.Struct, kw_only=True):
         if self.has_requested:
             counted = counted_now(self.job, self.context)
         self.has_requested = True
+        texts, notice = self.texts, self.workspace.moved_notice
+        if notice is not None:  # right after the prompt: the notice of a fork is not given again
+            texts = replace(texts, prompt=f"{texts.prompt}\n\n{notice}")
         request = request_for(
-            self.job, self.agent, self.texts, begun, counted, self.recorder, self.context
+            self.job, self.agent, texts, begun, counted, self.recorder, self.context
         )
         request = replace(request, protected=self.workspace.protected(request.protected))
-        notice = self.workspace.moved_notice
-        if notice is not None:
-            request = replace(request, prompt=f"{request.prompt}\n\n{notice}")
         return replace(request, injected_servers=self.injected)
 
     async def _end(self, stop: Stop) -> Stop:

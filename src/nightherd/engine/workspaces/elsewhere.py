@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
 from nightherd.model.agents.agent import Agent
+from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
-from nightherd.model.journal.system import WorkspaceUsed
+from nightherd.model.journal.event import SystemEvent, payload_of
+from nightherd.model.journal.system import SystemSubtype, WorkspaceUsed
 from nightherd.model.permissions.grants import PROJECT_SOURCES
 from nightherd.model.sessions.session import Session
 from nightherd.ports import Made, WorkspaceFiles
@@ -40,7 +42,10 @@ def moved_notice(
     files: WorkspaceFiles,
     context: WorkerContext,
 ) -> str | None:
-    """Return what to say to an agent whose conversation so far was in another directory; None when it was not."""
+    """Return what to say to an agent whose conversation so far was in another directory; None when it was not.
+
+    It is the same in every execution of the job, so that the runtime knows whether it has been said.
+    """
     if session is None or not agent.runtime.keeps_transcript:
         return None
     parts = segments_of(context.reader, context.journals, session)
@@ -52,12 +57,32 @@ def moved_notice(
     previous = agent.working_directory if workspace is None else files.directory(workspace)
     if previous == made.directory:
         return None
-    holds = (
-        f"What was in {previous} at this point of the conversation is there."
-        if made.origin in ("snapshot", "kept")
-        else f"It is new: what you changed in {previous} is not there."
-    )
+    used = _first_use(job, made.directory, context)
+    if used is not None and _begins_with(used, workspace_id, context):
+        holds = f"What was in {previous} at this point of the conversation is there."
+    elif used is not None and used.origin == "kept":
+        holds = f"What you changed in {previous} is not there."
+    else:
+        holds = f"It is new: what you changed in {previous} is there only if it was merged."
     return f"(Your working directory is {made.directory} now. {holds} Use paths in the new directory only.)"
+
+
+def _first_use(job: Job, directory: str, context: WorkerContext) -> WorkspaceUsed | None:
+    """Return how the job came to the directory; its later executions only find it again."""
+    for event in context.journals.read(job.id, load_blobs=False):
+        if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.WORKSPACE:
+            used = payload_of(event)
+            if isinstance(used, WorkspaceUsed) and used.directory == directory:
+                return used
+    return None
+
+
+def _begins_with(used: WorkspaceUsed, workspace_id: str | None, context: WorkerContext) -> bool:
+    """Whether it was made from the files of that workspace."""
+    if used.origin != "snapshot" or used.from_job is None or workspace_id is None:
+        return False
+    source = context.reader.find_job(JobId(used.from_job))
+    return source is not None and source.workspace_id == workspace_id
 
 
 async def accepted_settings(agent: Agent, context: WorkerContext) -> tuple[Agent, Sequence[str]]:
