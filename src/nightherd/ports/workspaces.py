@@ -219,6 +219,9 @@ class WorkspaceSurvey(Protocol):
     def registrations(self, roots: Iterable[str]) -> Sequence[Registration]:
         """Return the worktrees of ours that the repositories of `roots` know."""
 
+    def interrupted_landings(self) -> Sequence[str]:
+        """Return the records of `apply` and `merge` that were begun and neither finished nor undone."""
+
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """What is merged or pushed: a snapshot, and the commit that is made of it."""

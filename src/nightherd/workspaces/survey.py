@@ -66,6 +66,10 @@ class LocalSurvey:
                 continue  # no repository any more
         return [one for common_dir, root in known.items() for one in self._of(common_dir, root)]
 
+    def interrupted_landings(self) -> Sequence[str]:
+        """Return the paths of the records of landings that are not over."""
+        return sorted(str(path) for path in (self._state_dir / "landing").glob("*.json"))
+
     def _of(self, common_dir: str, root: str) -> Iterator[Registration]:
         folder = Path(common_dir) / "worktrees"
         if not folder.is_dir():

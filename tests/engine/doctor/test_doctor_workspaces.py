@@ -138,3 +138,15 @@ def test_a_workspace_of_an_open_job_is_left_to_its_worker(cli: Cli, project: Pat
     shutil.rmtree(directory(project, job))
 
     assert findings(cli, "--fix") == []
+
+
+def test_an_interrupted_landing_is_named(cli: Cli, project: Path) -> None:
+    run(cli, "coder")
+    record = project / ".nightherd" / "landing" / "half-way.json"
+    record.parent.mkdir(exist_ok=True)
+    record.write_text("{}")
+
+    (found,) = findings(cli)
+
+    assert found["message"] == "applying or merging the changes of a job was interrupted half-way"
+    assert (found["path"], found["is_fixable"]) == (str(record), False)

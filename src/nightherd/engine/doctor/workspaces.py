@@ -45,6 +45,14 @@ def damaged_workspaces(context: CleanupContext, survey: WorkspaceSurvey) -> Iter
             yield _stray(
                 survey.path(name), f"workspace {name} was removed, and this is still there"
             )
+    for path in survey.interrupted_landings():
+        yield Finding(
+            check=NAME,
+            level=Level.WARNING,
+            message="applying or merging the changes of a job was interrupted half-way",
+            path=path,
+            remedy="apply or merge the changes of any job: that finishes or undoes it first",
+        )
     roots = {row.root for row in rows if row.mode is WorkspaceMode.WORKTREE}
     for found in survey.registrations(sorted(roots)):
         if found.id not in known:
