@@ -41,17 +41,17 @@ def _first_snapshot(session_id: SessionId, stores: Stores) -> PlacedSnapshot | N
 
 
 def last_snapshot(workspace: Workspace, stores: Stores) -> PlacedSnapshot | None:
-    """Return the last snapshot of a workspace: as its last job recorded it, else as its row has it."""
-    if workspace.job_id is not None:
-        own = [
-            placed
-            for placed in snapshots_of(stores.journals, workspace.job_id)
-            if placed.workspace == workspace.id
-        ]
-        if own:
-            return own[-1]
-    if workspace.tree is None:
-        return None
+    """Return the last snapshot of a workspace: as its last job recorded it, or one that was taken after that."""
+    own = [
+        placed
+        for placed in (
+            snapshots_of(stores.journals, workspace.job_id) if workspace.job_id is not None else ()
+        )
+        if placed.workspace == workspace.id
+    ]
+    # A tree that the journal does not name is of a cleanup: what a person did after the job is in it.
+    if workspace.tree is None or any(placed.tree == workspace.tree for placed in own):
+        return own[-1] if own else None
     return PlacedSnapshot(
         job_id=workspace.job_id or JobId(""),
         seq=0,
