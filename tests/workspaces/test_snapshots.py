@@ -13,7 +13,6 @@ import pytest
 from msgspec.structs import replace
 
 from nightherd.errors import WorkspaceError
-from nightherd.model.text import whole_text
 from nightherd.model.workspaces.snapshot import Snapshot
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import Made
@@ -132,7 +131,7 @@ def test_names_with_line_ends_and_bytes_that_are_no_text(
     assert snapshot.changed == len(names)
     assert holds_exactly_the_files(scene, made, snapshot)
     paths = scene.reader.changed_paths(made.store, str(made.base_tree), snapshot.tree)
-    assert {changed.path for changed in paths} == {whole_text(os.fsdecode(name)) for name in names}
+    assert {changed.path for changed in paths} == {os.fsdecode(name) for name in names}
     scene.make(scene.row("job-2"), beginning(made, snapshot))
     assert files_in(scene.top("job-2")) == files_in(scene.top())
 

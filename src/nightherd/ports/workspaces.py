@@ -56,6 +56,7 @@ class ChangedPath(msgspec.Struct, frozen=True, kw_only=True):
     """One path that differs between two snapshots."""
 
     path: str
+    """As the system decodes it: bytes that are not UTF-8 are lone surrogates."""
     status: str
     """`added`, `modified`, `deleted`, `renamed` or `type_changed`."""
     added: int | None = None

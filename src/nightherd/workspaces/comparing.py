@@ -11,7 +11,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from nightherd.errors import WorkspaceError
-from nightherd.model.text import whole_text
 from nightherd.ports import ChangedPath
 from nightherd.workspaces.git import Argument, Git, Place, split
 from nightherd.workspaces.stores import Store, Stores
@@ -104,11 +103,11 @@ def _changed_paths(fields: Sequence[str]) -> list[ChangedPath]:
         position += 3 if old_path is not None else 1
         changed.append(
             ChangedPath(
-                path=whole_text(path),
+                path=path,
                 status=STATUSES.get(status, "modified"),
                 added=None if added == "-" else int(added),
                 removed=None if removed == "-" else int(removed),
-                old_path=whole_text(old_path) if old_path is not None else None,
+                old_path=old_path,
             )
         )
     return changed
