@@ -258,6 +258,23 @@ def test_jobs_of_one_session_share_its_workspace_and_jobs_with_scope_job_do_not(
             assert (directory(place, ids[1]) / "log").read_text() == "again\n"
 
 
+def test_an_old_job_that_is_resumed_begins_with_its_files_when_others_worked_in_its_workspace_since(
+    cli: Cli, place: Path
+) -> None:
+    first = run(cli, "fresh")["job_id"]
+    cli("jobs", "resume", first, "-p", "more")
+    assert newest(cli)["workspace_id"] == first
+    (directory(place, first) / "log").write_text("changed since\n")
+    cli("jobs", "resume", newest(cli)["id"], "-p", "again")
+
+    cli("jobs", "resume", first, "-p", "once more")
+
+    last = newest(cli)
+    (used,) = journal(place, last["id"], "workspace")
+    assert (used["extra"]["id"], used["extra"]["origin"]) == (last["id"], "snapshot")
+    assert (directory(place, last["id"]) / "log").read_text() == "begun\n"
+
+
 def test_a_run_with_its_children_shares_one_workspace(cli: Cli, place: Path) -> None:
     job = run(cli, "parent")
 

@@ -18,6 +18,7 @@ from nightherd.model.workspaces.workspace import (
     WorkspaceStatus,
 )
 from nightherd.ports import BeginsWith
+from nightherd.views.snapshots import snapshots_of
 
 MOST_PARENTS = 100
 """Jobs above a job that are looked at for the first of its run."""
@@ -45,7 +46,7 @@ def choose(job: Job, session: Session | None, agent: Agent, stores: Stores) -> C
     source: Workspace | None = known
     snapshot = last_snapshot(known, stores)
     if snapshot is None:  # it was never made
-        snapshot, source = _of_fork(job, session, agent, stores)
+        snapshot, source = _files_before(job, session, agent, stores)
     return Choice(
         workspace=known,
         is_known=True,
@@ -117,7 +118,7 @@ def _new(
     owner = _owner(job, session, agent, shares)
     if owner != job.id and stores.reader.find_workspace(owner) is not None:
         owner = job.id  # the session or run had one that no longer fits
-    snapshot, source = _of_fork(job, session, agent, stores)
+    snapshot, source = _files_before(job, session, agent, stores)
     return Choice(
         workspace=_row(WorkspaceId(owner), job, session, agent, stores),
         is_known=False,
@@ -155,13 +156,19 @@ def _row(
     )
 
 
-def _of_fork(
+def _files_before(
     job: Job, session: Session | None, agent: Agent, stores: Stores
 ) -> tuple[PlacedSnapshot | None, Workspace | None]:
-    """Return the files that the first job of a forked session begins with, and the workspace they are of."""
-    if session is None or session.parent_session_id is None or not _is_first(job, session, stores):
-        return None, None
-    snapshot = snapshot_at_fork(session, stores)
+    """Return the files that a new workspace begins with, and the workspace they are of.
+
+    They are those at the place of a fork, or those of the job that is resumed, in whose workspace others worked since.
+    """
+    snapshot: PlacedSnapshot | None = None
+    is_branch = session is not None and session.parent_session_id is not None
+    if session is not None and is_branch and _is_first(job, session, stores):
+        snapshot = snapshot_at_fork(session, stores)
+    elif job.resumed_from is not None and job.trigger_type is not TriggerType.FORK:
+        snapshot = next(reversed(snapshots_of(stores.journals, job.resumed_from)), None)
     source = stores.reader.find_workspace(snapshot.workspace) if snapshot is not None else None
     if source is None or source.root != agent.working_directory:
         return None, None
