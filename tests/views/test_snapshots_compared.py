@@ -70,6 +70,16 @@ def test_a_turn_of_the_next_execution_begins_with_what_that_found(records: Recor
     assert trees(records, 1) == "t1..t7"
 
 
+def test_what_a_turn_left_that_was_cut_off_is_the_work_of_that_turn(records: Records) -> None:
+    records.say(1, "five", turn=5)
+    records.snapshot(1, "t6", "start", turn=5, epoch=2)
+    records.say(1, "six", turn=6, epoch=2)
+    records.snapshot(1, "t7", "turn", turn=6, epoch=2)
+    records.snapshot(1, "t8", "start", turn=6, epoch=3)
+
+    assert [trees(records, 1, turn=turn) for turn in (4, 5, 6)] == ["t3..t5", "t5..t6", "t6..t7"]
+
+
 def test_what_a_killed_execution_left_is_the_work_of_its_job(records: Records) -> None:
     records.job(2)
     records.snapshot(2, "t0", "start")

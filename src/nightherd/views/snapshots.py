@@ -118,13 +118,16 @@ def _ends(placed: Sequence[PlacedSnapshot]) -> tuple[PlacedSnapshot, PlacedSnaps
 def _of_turn(
     placed: Sequence[PlacedSnapshot], turn: int, journals: Journals, job: Job
 ) -> tuple[PlacedSnapshot, PlacedSnapshot]:
-    """Return the snapshots around a turn; twice the same when it changed nothing."""
+    """Return the snapshots around a turn; twice the same when it changed nothing.
+
+    What a turn left that was cut off is in the snapshot with which the next run started.
+    """
     before, after = placed[0], None
     for snapshot in placed:
         place = snapshot.turn or 0
-        if snapshot.at != START and place == turn:
+        if place == turn and (snapshot.at != START or after is None):
             after = snapshot
-        elif after is None and (place < turn or (snapshot.at == START and place == turn)):
+        elif after is None and place < turn:
             before = snapshot
     if after is not None:
         return before, after

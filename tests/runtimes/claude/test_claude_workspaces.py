@@ -22,7 +22,12 @@ MOVED = "(Your working directory is "
 BUNDLED = "bundled"
 
 
-STAGES = ((BUNDLED, "sdk"), (VERSIONS[0], "cli"), (BUNDLED, "cli"), *((v, "cli") for v in VERSIONS[1:]))
+STAGES = (
+    (BUNDLED, "sdk"),
+    (VERSIONS[0], "cli"),
+    (BUNDLED, "cli"),
+    *((v, "cli") for v in VERSIONS[1:]),
+)
 """The newest `claude` and the oldest of `make test`; all of them in `make soak`."""
 
 
@@ -69,7 +74,10 @@ def test_turns_that_change_files_are_snapshotted_shown_resumed_and_merged(
                 write("src/new.py", "x = 1\n"),
             ),
         ),
-        Say(text="I run", calls=(bash("rm sign; printf 'a\\000\\377' > blob; chmod +x src/till.py"),)),
+        Say(
+            text="I run",
+            calls=(bash("rm sign; printf 'a\\000\\377' > blob; chmod +x src/till.py"),),
+        ),
         Say(text="I look again", calls=(Call("Read", {"file_path": "src/new.py"}),)),
         Say(text="done"),
         Say(text="more", calls=(bash("pwd; echo 130 > price"),)),
@@ -102,7 +110,9 @@ def test_turns_that_change_files_are_snapshotted_shown_resumed_and_merged(
         "src/till.py*": b"coins = 3\n",
         "blob": b"a\0\xff",
     }
-    assert before == {name: text.encode() for name, text in FIRST.items()}, "not before it is merged"
+    assert before == {name: text.encode() for name, text in FIRST.items()}, (
+        "not before it is merged"
+    )
     # The job that resumes it is there again, and is told nothing of another directory.
     assert herd.directory(again["id"]) == place
     assert again["id"] != job["id"]
@@ -155,9 +165,9 @@ def test_fork_at_a_message_has_the_files_of_that_message_and_a_directory_of_its_
     places = {place, herd.directory(early["id"]), herd.directory(late["id"])}
     assert len(places) == 3
 
-    words = ("ORIGINAL", "I write", "I mess", "done", "OTHERWISE", "first way")
-    assert said(api.asked[3], *words) == ["ORIGINAL", "I write", "OTHERWISE"]
-    assert said(api.asked[5], *words) == ["ORIGINAL", "I write", "I mess", "OTHERWISE"]
+    parts = ("ORIGINAL", "I write", "I mess", "done", "OTHERWISE", "first way")
+    assert said(api.asked[3], *parts) == ["ORIGINAL", "I write", "OTHERWISE"]
+    assert said(api.asked[5], *parts) == ["ORIGINAL", "I write", "I mess", "OTHERWISE"]
     for asked, fork in ((api.asked[4], early), (api.asked[6], late), (api.asked[7], early)):
         assert copies(asked, f"{MOVED}{herd.directory(fork['id'])} now. What was in {place}") == 1
         assert copies(asked, MOVED) == 1

@@ -236,15 +236,17 @@ class JobRunner(msgspec.Struct, kw_only=True):
 
     async def _prepare(self) -> None:
         """Have a directory to work in; from then on the agent and its hooks are there."""
-        if not self.workspace.is_prepared:
-            await self.workspace.prepare()
-            root = self.agent.working_directory
-            directory = self.workspace.directory or root
-            servers = self.agent.mcp_servers
-            if directory != root:
-                servers = tuple(run_elsewhere(server, root) for server in servers)
-            moved = replace(self.agent, working_directory=directory, mcp_servers=servers)
-            self.agent = await self.workspace.accepted(moved)
+        is_again = self.workspace.is_prepared
+        await self.workspace.prepare()
+        if is_again:
+            return
+        root = self.agent.working_directory
+        directory = self.workspace.directory or root
+        servers = self.agent.mcp_servers
+        if directory != root:
+            servers = tuple(run_elsewhere(server, root) for server in servers)
+        moved = replace(self.agent, working_directory=directory, mcp_servers=servers)
+        self.agent = await self.workspace.accepted(moved)
 
     def _request(self, begun: Begun) -> RuntimeRequest:
         """Return what the runtime is to do, as the journal stands now."""

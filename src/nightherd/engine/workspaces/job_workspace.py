@@ -80,7 +80,14 @@ class JobWorkspace:
         return self.directory is not None
 
     async def prepare(self) -> None:
-        """Clone, make or find the directory, and run its setup. `WorkspaceError` when that fails; again if need be."""
+        """Clone, make or find the directory, and run its setup. `WorkspaceError` when that fails; again if need be.
+
+        Once that is done, it snapshots what a run left that was cut off.
+        """
+        if self.is_prepared:
+            if self._snapshots is not None:
+                await self._snapshots.catch_up(self._recorder.tally)
+            return
         await self._clone()
         if self._policy.is_shared:
             await self._stay()
@@ -92,7 +99,9 @@ class JobWorkspace:
         assert workspace is not None  # noqa: S101 (set by _use)
         self._record_use(choice, made)
         self._snapshots = TurnSnapshots(workspace, self._policy, self._files, self._recorder)
-        self._snapshots.note(made.snapshot, "start")
+        # The turn is the one that was cut off; none has begun in the first execution.
+        turn = self._recorder.tally.turns or None
+        self._snapshots.note(made.snapshot, "start", turn=turn)
         await run_setup(
             self._job,
             workspace,
@@ -102,7 +111,7 @@ class JobWorkspace:
             lambda step, text: self._recorder.record(describe(step, text)),
         )
         if self._policy.setup:
-            await self._snapshots.take("start")
+            await self._snapshots.take("start", turn=turn)
         self.moved_notice = moved_notice(
             self._job, self._session, self._agent, made, self._files, self._context
         )

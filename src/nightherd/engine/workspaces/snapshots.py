@@ -47,6 +47,11 @@ class TurnSnapshots:
             case _:
                 pass
 
+    async def catch_up(self, tally: Tally) -> None:
+        """Snapshot what calls left behind that were cut off with their run, before the next run."""
+        if self._has_acted:
+            await self.take("start", turn=tally.turns or None)
+
     async def take(self, at: str, *, turn: int | None = None) -> None:
         """Take a snapshot. One that fails is a warning: the next one holds what it would have held."""
         try:
