@@ -1,4 +1,4 @@
-"""System errors as sentences a person can act on, and as errors of ours."""
+"""System errors as sentences a person can act on, and as errors of ours; directories for their owner only."""
 
 from __future__ import annotations
 
@@ -59,3 +59,10 @@ def keep_aside(path: Path, now: datetime) -> Path:
     except OSError as error:
         raise state_file_error(error, path, "rename") from error
     return target
+
+
+def make_private(directory: Path, top: Path) -> None:
+    """Make a directory and those between it and `top`, for their owner only; `top` is made by others' rules."""
+    for folder in reversed((directory, *directory.parents)):
+        if folder.is_relative_to(top) and folder != top:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)

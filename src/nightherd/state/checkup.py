@@ -153,8 +153,13 @@ class Checkup:
         return path.name.startswith(ROOM) if is_directory else path.name.startswith(REBUILT)
 
     def _everything(self) -> Iterator[Found]:
-        """Every file and directory, the root first. Links are passed over: what they name is not ours."""
+        """Every file and directory, the root first. Links are passed over: what they name is not ours.
+
+        What is in the directories for files of others is passed over too: git's objects are read-only, and what a
+        setup command made may be a program.
+        """
         root = self._directory.root
+        others = {root / name for name in layout.OTHERS}
         yield root, root.stat()
         pending = [root]
         while pending:
@@ -171,7 +176,7 @@ class Checkup:
                     continue
                 path = Path(entry.path)
                 yield path, found
-                if stat.S_ISDIR(found.st_mode):
+                if stat.S_ISDIR(found.st_mode) and path not in others:
                     pending.append(path)
 
 
@@ -207,6 +212,7 @@ ASIDE = ".corrupt-"
 def intruders(root: Path) -> Iterator[Finding]:
     """Directories, pipes and devices in the place of a file, and links in the place of SQLite's own."""
     pending = [root]
+    others = {str(root / name) for name in layout.OTHERS}
     while pending:
         folder = pending.pop()
         try:
@@ -219,7 +225,7 @@ def intruders(root: Path) -> Iterator[Finding]:
                 yield _found(Path(entry.path), kind)
             elif entry.is_symlink():
                 yield from _away(Path(entry.path))
-            elif entry.is_dir(follow_symlinks=False):
+            elif entry.is_dir(follow_symlinks=False) and entry.path not in others:
                 pending.append(Path(entry.path))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nightherd.errors import WorkspaceError
 from nightherd.files.atomic import atomic_write_file
+from nightherd.files.permission import make_private
 from nightherd.files.regular import read_regular
 from nightherd.model.workspaces.policy import CloneTerms
 from nightherd.ports import Probe
@@ -144,7 +145,7 @@ def borrowing(tools: Tools, root: Path, dot_git: Path, object_format: str) -> It
     config = CONFIG.format(version=0 if is_sha1 else 1)
     config += "" if is_sha1 else FORMAT.format(name=object_format)
     remove_tree(own)
-    (own / "refs").mkdir(parents=True, mode=0o700)
+    make_private(own / "refs", tools.state_dir.absolute())
     atomic_write_file(own / "config", config, durable=False)
     atomic_write_file(own / "HEAD", HEAD, durable=False)
     try:

@@ -25,6 +25,7 @@ import msgspec
 
 from nightherd.errors import StateError, WorkspaceError
 from nightherd.files.atomic import atomic_write_file
+from nightherd.files.permission import make_private
 from nightherd.workspaces.git import failure
 
 FOLDER = "workspaces"
@@ -188,7 +189,7 @@ class Record:
 
     def _open_lock(self) -> int:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self.folder, self.folder.parent.parent)
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             return os.open(self.folder / "lock", flags, 0o600)
         except OSError as error:

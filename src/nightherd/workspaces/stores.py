@@ -21,6 +21,7 @@ import msgspec
 
 from nightherd.errors import AtomicWriteError, WorkspaceError
 from nightherd.files.atomic import atomic_write_file
+from nightherd.files.permission import make_private
 from nightherd.workspaces.git import Place, failure
 
 FOLDER = "snapshots"
@@ -64,6 +65,9 @@ CONFIG = """\
 [protocol "file"]
 \tallow = always
 """
+FOLDERS = ("objects/info", "objects/pack", "kept/pack", "refs", "info", "checkout/refs")
+PRIVATE = "[core]\n\tsharedRepository = 0600\n"
+"""Objects and indexes are their owner's alone, whatever the umask says."""
 FORMAT = "[extensions]\n\tobjectFormat = {name}\n"
 
 
@@ -139,17 +143,10 @@ class Stores:
         object_format = source.object_format if source is not None else SHA1
         is_sha1 = object_format == SHA1
         config = CONFIG.format(version=0 if is_sha1 else 1)
-        config += "" if is_sha1 else FORMAT.format(name=object_format)
+        config += PRIVATE + ("" if is_sha1 else FORMAT.format(name=object_format))
         try:
-            for folder in (
-                "objects/info",
-                "objects/pack",
-                "kept/pack",
-                "refs",
-                "info",
-                "checkout/refs",
-            ):
-                (path / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+            for folder in FOLDERS:
+                make_private(path / folder, self._folder.parent)
             _write(path / "config", config)
             _write(path / "info" / "attributes", RAW)
             _write(path / "objects" / "info" / "alternates", _alternates(path, source))
