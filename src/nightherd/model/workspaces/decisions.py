@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from nightherd.model.change import Answer, Applied, Refused, Row, Why
 from nightherd.model.decisions.around import owned, session_of
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.ids import JobId
 from nightherd.model.workspaces.changes import (
     LandWorkspace,
     LeaveWorkspace,
@@ -14,6 +15,7 @@ from nightherd.model.workspaces.changes import (
     RemoveWorkspace,
     UseWorkspace,
 )
+from nightherd.model.workspaces.policy import Keep, WorkspaceScope
 from nightherd.model.workspaces.workspace import (
     WORKSPACE_LIFECYCLE,
     Workspace,
@@ -55,7 +57,7 @@ def use(change: UseWorkspace, rows: Rows) -> Answer:
         job_id=job.id,
         session_id=job.session_id,
         last_used_at=change.at,
-        keep=proposed.keep,
+        keep=_keep(known, proposed, job.id),
     )
     placed = replace(job, workspace_id=workspace.id)
     written: list[Row] = [workspace, placed]
@@ -70,6 +72,13 @@ def use(change: UseWorkspace, rows: Rows) -> Answer:
         if moved != session:
             written.append(moved)
     return Applied(rows=tuple(written), job=placed)
+
+
+def _keep(known: Workspace | None, proposed: Workspace, job_id: JobId) -> Keep:
+    """How long it is kept, as its agent says now; that of a run as the first job of the run says."""
+    if known is not None and known.scope is WorkspaceScope.RUN and str(known.id) != job_id:
+        return known.keep
+    return proposed.keep
 
 
 def leave(change: LeaveWorkspace, rows: Rows) -> Answer:
