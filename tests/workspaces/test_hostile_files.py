@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from workspaces.scene import (
     Scene,
@@ -306,6 +307,44 @@ def test_submodules_of_the_base_stay_as_they_are(scene: Scene, tmp_path: Path) -
     snapshot = scene.snapshot(row)
     listed = git(scene.state / "snapshots" / f"{made.store}.git", "ls-tree", snapshot.tree, "lib")
     assert listed == f"160000 commit {later}\tlib"
+
+
+def test_submodule_with_hostile_configuration_is_not_looked_into(
+    scene: Scene, tmp_path: Path
+) -> None:
+    library = new_repository(tmp_path / "library")
+    allowed = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+    git(scene.root, *allowed, "add", str(library), "lib")
+    git(scene.root, "commit", "--quiet", "-m", "submodule")
+    made = scene.make()
+    git(scene.top(), *allowed, "update", "--init")
+    canary = tmp_path / "canary"
+    inner = Path(git(scene.top() / "lib", "rev-parse", "--absolute-git-dir"))
+    for attack in (fsmonitor, filters):
+        attack(inner, scene.top() / "lib", f"touch {canary}")
+    write(scene.top(), {"lib/src/app.py": "changed\n", "README.md": "changed\n"})
+    snapshot = scene.snapshot(noted(scene.row(), made))
+    assert snapshot.changed == 1
+    assert not canary.exists()
+    git(scene.top(), "status")
+    assert canary.exists()
+
+
+def test_missing_commit_of_a_partial_clone_is_not_fetched(scene: Scene, tmp_path: Path) -> None:
+    made = scene.make()
+    canary = tmp_path / "canary"
+    git(scene.root, "remote", "add", "origin", f"file://{tmp_path / 'nowhere'}")
+    for key, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.uploadpack": f"touch {canary}; false",
+    }.items():
+        git(scene.root, "config", key, value)
+    begins_with = replace(beginning(made, made.snapshot), head="1" * 40)
+    forked = scene.make(scene.row("job-2"), begins_with)
+    assert forked.snapshot.head == made.base_commit
+    assert not canary.exists()
 
 
 def test_user_things_survive_a_whole_life_of_workspaces(scene: Scene) -> None:

@@ -17,6 +17,7 @@ from nightherd.model.workspaces.snapshot import Snapshot
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import Made
 from nightherd.workspaces import scan
+from nightherd.workspaces.record import Record
 from soak import often
 from workspaces.scene import Scene, beginning, commit, files_in, git, new_repository, noted, write
 
@@ -360,6 +361,45 @@ def test_fork_that_left_the_commits_it_began_with_keeps_what_its_snapshots_need(
     assert "parent.txt" in scene.stored(made.store, snapshot.tree)
 
 
+def test_commits_that_a_lost_directory_was_made_again_from_are_kept(
+    scene: Scene, made: Made, row: Workspace
+) -> None:
+    commit(scene.top(), {"committed.txt": "never in a snapshot of the first directory\n"})
+    shutil.rmtree(scene.top())
+    scene.make(row)
+    write(scene.top(), {"work.txt": "work\n"})
+    snapshot = scene.snapshot(row)
+    leave_and_collect(scene, row)
+    assert scene.stored(made.store, snapshot.tree).keys() >= {"committed.txt", "work.txt"}
+
+
+def test_base_is_kept_though_a_lost_directory_was_made_again_from_other_commits(
+    scene: Scene,
+) -> None:
+    git(scene.root, "switch", "--quiet", "-c", "feature")
+    commit(scene.root, {"feature.txt": "only here\n"})
+    made = scene.make()
+    row = noted(scene.row(), made)
+    write(scene.top(), {"work.txt": "work\n"})
+    snapshot = scene.snapshot(row)
+    git(scene.root, "switch", "--quiet", "main")
+    git(scene.root, "branch", "--quiet", "-D", "feature")
+    git(scene.top(), "reset", "--quiet", "--hard", "main")
+    commit(scene.top(), {"other.txt": "other\n"})
+    shutil.rmtree(scene.top())
+    scene.make(row)
+    leave_and_collect(scene, row)
+    assert "feature.txt" in scene.stored(made.store, snapshot.tree)
+
+
+def leave_and_collect(scene: Scene, row: Workspace) -> None:
+    """The agent goes back to `main`, and the repository forgets what nothing refers to."""
+    git(scene.top(), "reset", "--quiet", "--hard", "main")
+    scene.snapshot(row)
+    git(scene.root, "reflog", "expire", "--expire=now", "--all")
+    git(scene.root, "gc", "--quiet", "--prune=now")
+
+
 # Line endings
 
 
@@ -369,9 +409,14 @@ def crlf_scene(tmp_path: Path) -> tuple[Scene, Made]:
     return scene, scene.make()
 
 
-def test_touched_file_with_converted_line_endings_is_unchanged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_unsettled", [False, True])
+def test_touched_file_with_converted_line_endings_is_unchanged(
+    tmp_path: Path, is_unsettled: bool
+) -> None:
     scene, made = crlf_scene(tmp_path)
     for _ in range(2):
+        record = Record(scene.state, "job-1")
+        record.remember(made.snapshot.tree, made.snapshot.head, is_unsettled=is_unsettled)
         os.utime(scene.top() / "a.bat", (0, 0))
         snapshot = scene.snapshot(noted(scene.row(), made))
         assert (snapshot.tree, snapshot.changed) == (made.base_tree, 0)

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from nightherd.errors import WorkspaceError
 from nightherd.model.workspaces.policy import WorkspaceMode, WorkspacePolicy
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import BeginsWith
 from nightherd.testing.fork_server import Ended, ForkServer
+from nightherd.workspaces import record
 from soak import often
 from workspaces.scene import (
     Scene,
@@ -237,26 +240,46 @@ def test_git_that_is_killed_while_it_writes_is_tried_again(
 
 
 def test_git_of_a_killed_process_is_waited_for(
-    tmp_path: Path, scene: Scene, server: ForkServer
+    tmp_path: Path, scene: Scene, server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, gate = tmp_path / "log", tmp_path / "gate"
+    gate = tmp_path / "gate"
     os.mkfifo(gate)
-    program = shell(
-        tmp_path,
-        f'[ "$1" = read-tree ] && echo blocked >> {log} && read go < {gate} && echo freed >> {log}',
-    )
-    first = order(scene, "make", scene.row(), program=program)
-    (trial,) = server.begin(ACT, first)
+    program = shell(tmp_path, f'[ "$1" = read-tree ] && read go < {gate}')
+    (trial,) = server.begin(ACT, order(scene, "make", scene.row(), program=program))
     with gate.open("w") as opened:  # opened by both sides: git stands at the gate
         trial.send(signal.SIGKILL)
         assert trial.wait().status == -signal.SIGKILL
-        (second,) = server.begin(ACT, order(scene, "make", scene.row()))
-        assert second.said() == []
+        with monkeypatch.context() as patch:
+            patch.setattr(record, "PATIENCE_S", 0.2)
+            with pytest.raises(WorkspaceError, match="another process works on") as caught:
+                scene.make()
+        assert caught.value.can_pass
         opened.write("go\n")
-    ended = second.wait()
-    assert (ended.status, ended.said[-1]) == (0, "workspace.made"), ended.error
-    assert log.read_text().split() == ["blocked", "freed"]
+    scene.make()
     assert git(scene.top(), "status", "--porcelain") == ""
+
+
+def test_lock_whose_file_was_removed_meanwhile_is_taken_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = record.Record(scene.state, "job-1")
+    acquired, done = threading.Event(), threading.Event()
+
+    def wait_for_it() -> None:
+        with record.Record(scene.state, "job-1").locked():
+            acquired.set()
+            done.wait()
+
+    thread = threading.Thread(target=wait_for_it)
+    with held.locked():
+        thread.start()
+        held.forget()
+    assert acquired.wait(60)
+    monkeypatch.setattr(record, "PATIENCE_S", 0.2)
+    with pytest.raises(WorkspaceError, match="another process works on"), held.locked():
+        pass
+    done.set()
+    thread.join()
 
 
 # Several at once

@@ -5,22 +5,26 @@ Git reads the repository's own configuration here. So only names are resolved an
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from nightherd.errors import WorkspaceError
 from nightherd.model.workspaces.workspace import BRANCH_PREFIX
-from nightherd.workspaces.git import SHORT_S, Git, Place
+from nightherd.workspaces.git import SHORT_S, Git, Place, failure
 from nightherd.workspaces.stores import Source
 
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 KEPT = ("base", "start", "head")
 """Commits of a workspace that snapshots may need: where it began, what was checked out first, and where it is."""
+PATIENCE_S, PAUSE_S = 20.0, 0.01
+"""How long other registrations of worktrees are waited for; each takes milliseconds."""
 SHOWN_BRANCHES = 10
 QUESTIONS = ("--git-common-dir", "--git-dir", "--show-toplevel", "--show-prefix")
 """What `git rev-parse` is asked about a directory."""
@@ -198,15 +202,44 @@ def ref_of(workspace_id: str, name: str) -> str:
     return f"refs/{BRANCH_PREFIX}/{workspace_id}/{name}"
 
 
+@contextmanager
+def registering(common_dir: str) -> Iterator[None]:
+    """Register or remove worktrees of a repository one after the other: git fails when it sees half of another."""
+    try:
+        handle = os.open(common_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise failure(error, f"the repository '{common_dir}' cannot be used") from error
+    try:
+        _wait_for_lock(handle)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _wait_for_lock(handle: int) -> None:
+    """Take the lock. Where there are no locks, or an agent holds it for ever, the loser of a race tries again."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(PAUSE_S)
+        except OSError:
+            return
+        else:
+            return
+
+
 def delete_branch_unless_lost(git: Git, common_dir: str, branch: str, base: str | None) -> bool:
     """Delete a branch whose commits are all on another one; whether it is gone.
 
     A branch that is checked out somewhere stays, and so does one that moves meanwhile.
     """
     ref = f"refs/heads/{branch}"
-    out = git.in_repository(
-        common_dir, "for-each-ref", "--format=%(objectname) %(worktreepath)", ref
-    )
+    with registering(common_dir):
+        out = git.in_repository(
+            common_dir, "for-each-ref", "--format=%(objectname) %(worktreepath)", ref
+        )
     line = os.fsdecode(out).removesuffix("\n")
     if not line:
         return True

@@ -9,17 +9,22 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 from nightherd.errors import StateError, WorkspaceError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.regular import read_regular
-from nightherd.workspaces.git import SHORT_S, Git, Place, failure
+from nightherd.workspaces.git import SHORT_S, Argument, Git, Place, failure
 from nightherd.workspaces.record import remove_tree
-from nightherd.workspaces.repositories import COMMIT
+from nightherd.workspaces.repositories import COMMIT, registering
 
 SYMBOLIC = re.compile(r"ref: (refs/heads/[^\0\n]+)\n?")
 PARKING = ".repairing"
+ADD = ("worktree", "add", "--quiet", "--no-checkout", "--lock")
+PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
+UNFINISHED = re.compile(rb"/worktrees/[^/\n]+/")
+"""Git reads the directories of all worktrees, and fails while somebody else is registering one."""
 
 
 class Worktree:
@@ -54,7 +59,6 @@ class Worktree:
 
     def register(self, branch: str, commit: str, *, is_new_branch: bool) -> None:
         """Register it on its branch, without any files. Leftovers of a registration are removed first."""
-        self.unregister()
         self._add(self._top, branch, commit, is_new_branch=is_new_branch)
 
     def repair(self, branch: str, commit: str, *, is_new_branch: bool) -> None:
@@ -63,7 +67,6 @@ class Worktree:
             parking = self._top.parent / PARKING / self._top.name
             try:
                 remove_tree(parking)
-                self.unregister()
                 self._add(parking, branch, commit, is_new_branch=is_new_branch)
                 remove_tree(parking)
             except OSError as error:
@@ -86,8 +89,17 @@ class Worktree:
 
     def unregister(self) -> None:
         """Remove git's directory of it, whole or not."""
+        with registering(self._common_dir):
+            self._discard()
+
+    def _discard(self) -> None:
+        """Remove git's directory: moved out of the others first, which git reads all of, whole or not."""
+        removing = Path(self._common_dir) / f"nightherd-removing-{self._top.name}"
         try:
-            remove_tree(self.admin)
+            remove_tree(removing)
+            if os.path.lexists(self.admin):
+                self.admin.rename(removing)
+                remove_tree(removing)
         except OSError as error:
             raise failure(error, f"'{self.admin}' cannot be removed") from error
         # The directory around it stays, though it may be empty: another process may be about to use it.
@@ -118,12 +130,25 @@ class Worktree:
             raise failure(error, f"the index of '{self._top}' cannot be written") from error
 
     def _add(self, top: Path, branch: str, commit: str, *, is_new_branch: bool) -> None:
-        where = ("-b", branch, top, commit) if is_new_branch else (top, branch)
         reason = f"nightherd: workspace {self._top.name}"
-        self._git.in_repository(
-            self._common_dir, "worktree", "add", "--quiet", "--no-checkout", "--lock",
-            "--reason", reason, *where, doing=f"the worktree '{self._top}' cannot be registered",
-        )  # fmt: skip
+        place = Place(git_dir=self._common_dir)
+        with registering(self._common_dir):
+            for pause in (*PAUSES_S, None):
+                self._discard()
+                where = ("-b", branch, top, commit) if is_new_branch else (top, branch)
+                arguments: tuple[Argument, ...] = (*ADD, "--reason", reason, *where)
+                done = self._git.attempt(place, *arguments, timeout=SHORT_S)
+                if done.status == 0:
+                    return
+                if pause is None or not UNFINISHED.search(done.err):
+                    doing = f"the worktree '{self._top}' cannot be registered"
+                    raise self._git.error(done, place, arguments, doing)
+                time.sleep(pause)
+                is_new_branch = is_new_branch and not self._has(branch)
+
+    def _has(self, branch: str) -> bool:
+        arguments = ("show-ref", "--verify", "--quiet", f"refs/heads/{branch}")
+        return self._git.attempt(Place(git_dir=self._common_dir), *arguments).status == 0
 
     def _registered_directory(self) -> Path | None:
         """The directory that git knows for it; None when it knows none."""
