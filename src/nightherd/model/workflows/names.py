@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from nightherd.model.workflows.definition import (
     AgentAction,
     BlockAction,
@@ -86,8 +88,9 @@ def phase_names(phase: Phase) -> Type:
 
 
 def loop_names(phase: Phase) -> Type:
-    """Return the type of the root `loop` inside a looped phase."""
-    return namespace_of({"iteration": NUMBER, "previous": optional(action_output(phase))})
+    """Return the type of the root `loop` inside a looped phase; `previous` is null in the first iteration."""
+    previous = replace(optional(action_output(phase)), is_soft=True)
+    return namespace_of({"iteration": NUMBER, "previous": previous})
 
 
 def root_types(

@@ -33,6 +33,7 @@ from nightherd.model.workflows.expressions.types import (
     can_be,
     can_equal,
     kind_of,
+    optional,
 )
 
 EQUALITY = frozenset({"==", "!="})
@@ -169,10 +170,12 @@ class _Checker(msgspec.Struct):
             self.unknown((tree.root,), tree.start, end, tuple(self.names.types), "name")
             return ANY
         value_type = root
+        is_soft = False
         for position, step in enumerate(tree.steps):
             before = tree.names[: position + 1]
             if value_type.kind is Kind.ANY:
                 return ANY
+            is_soft = is_soft or value_type.is_soft
             inner = self.step(value_type, step, before)
             if inner is None:
                 return ANY
@@ -182,7 +185,7 @@ class _Checker(msgspec.Struct):
             message = f"{path_text(tree.names)} is not a value; it has the fields {fields}"
             self.complain(tree, message)
             return ANY
-        return value_type
+        return optional(value_type) if is_soft else value_type
 
     def step(self, value_type: Type, step: Step, before: tuple[str | int, ...]) -> Type | None:
         """Return what stands one step further; None for a mistake."""

@@ -161,6 +161,8 @@ def _path(tree: Path, scope: Scope) -> Any:
     if known is None:
         raise _NoValueError(tree, f"there is no {tree.root}")
     for position, step in enumerate(tree.steps):
+        if value is None and known.is_soft:
+            return None
         value, known = _step(value, known, step, path_text(tree.names[: position + 1]))
     return value
 

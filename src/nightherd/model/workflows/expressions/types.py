@@ -37,6 +37,8 @@ class Type(msgspec.Struct, frozen=True, kw_only=True):
     """What a list holds; None for anything."""
     fields: Mapping[str, Type] | None = None
     """What an object has; None for anything."""
+    is_soft: bool = False
+    """Whether the fields of null are null too: of `loop.previous`, which a first iteration does not have."""
 
     def __str__(self) -> str:
         return ARTICLES[self.kind]
