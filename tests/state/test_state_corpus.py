@@ -19,6 +19,7 @@ from nightherd.model.inbox.item import InboxQuery, ItemId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus, TriggerType
 from nightherd.model.notifications.notification import NotificationId, NotificationQuery
 from nightherd.model.sessions.session import SessionKey, SessionMode, SessionQuery
+from nightherd.model.workspaces.workspace import WorkspaceQuery
 from nightherd.state.agreement import differences
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
@@ -164,6 +165,11 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "count_open_notifications": (NOW,),
         "notified_change": (),
         "oldest_pending_item": (),
+        "find_workspace": ("sess-aaaaaaaa",),
+        "list_workspaces": (WorkspaceQuery(),),
+        "workspace_ids": ("sess", 5),
+        "jobs_of_workspace": ("sess-aaaaaaaa", 5),
+        "open_jobs_in_workspace": ("sess-aaaaaaaa",),
         "find_job": (job,),
         "find_texts": (job,),
         "list_jobs": (JobQuery(limit=5),),
