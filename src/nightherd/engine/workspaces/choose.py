@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from nightherd.engine.contexts import Stores
@@ -79,22 +81,36 @@ def _known(
     stores: Stores,
 ) -> Workspace | None:
     """Return the workspace that the job goes on in; None when it needs a new one."""
-    candidates = [job.workspace_id]
-    scope = agent.workspace.scope
-    if scope is WorkspaceScope.RUN and shares:
-        candidates.append(shares[0])
-    if scope is WorkspaceScope.SESSION and session is not None:
-        candidates.append(session.workspace_id)
-    if job.resumed_from is not None and job.trigger_type is not TriggerType.FORK:
-        resumed = stores.reader.find_job(job.resumed_from)
-        candidates.append(resumed.workspace_id if resumed is not None else None)
-    for candidate in candidates:
+    for candidate in _candidates(job, session, agent, shares, stores):
         if candidate is None:
             continue
         workspace = stores.reader.find_workspace(candidate)
         if workspace is not None and _fits(workspace, job, agent):
             return workspace
     return None
+
+
+def _candidates(
+    job: Job,
+    session: Session | None,
+    agent: Agent,
+    shares: tuple[JobId, ...],
+    stores: Stores,
+) -> Iterator[str | None]:
+    """Yield the workspaces that the job may go on in, the likeliest first."""
+    yield job.workspace_id
+    scope = agent.workspace.scope
+    if scope is WorkspaceScope.RUN and shares:
+        yield shares[0]
+    if scope is WorkspaceScope.SESSION and session is not None:
+        yield session.workspace_id
+        # Its last job worked elsewhere, as a schedule said: the one before that is looked for.
+        for job_id in reversed(stores.reader.session_job_ids(session.id)):
+            other = stores.reader.find_job(job_id)
+            yield other.workspace_id if other is not None else None
+    if job.resumed_from is not None and job.trigger_type is not TriggerType.FORK:
+        resumed = stores.reader.find_job(job.resumed_from)
+        yield resumed.workspace_id if resumed is not None else None
 
 
 def _fits(workspace: Workspace, job: Job, agent: Agent) -> bool:
