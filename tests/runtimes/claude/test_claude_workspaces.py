@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
+import threading
 from pathlib import Path
-from typing import Any
 
+import anyio
 import pytest
 
 from components import Components
@@ -14,7 +14,8 @@ from nightherd.testing.messages_api import Asked, MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage, make_stage
 from runtimes.claude.test_claude_versions import VERSIONS
-from runtimes.claude.workspace_shop import FIRST, Shop, files_in, git
+from runtimes.claude.workspace_shop import FIRST, LocatedModel, Shop, files_in, git
+from runtimes.stage import until
 from soak import often
 
 CLERK = "  - {name: clerk, working_directory: {root: shop, mode: worktree}}\n"
@@ -243,3 +244,190 @@ def test_session_goes_on_in_a_fresh_workspace_for_each_job(any_stage: ClaudeStag
         assert copies(asked, f"{told}{herd.directory(before['id'])} is there only if") == 1
     assert [copies(asked, MOVED) for asked in api.asked] == [0, 0, 1, 1, 2]
     assert not any(herd.by_hand(job["id"]) for job in jobs)
+
+
+SLOW_GIT = """\
+#!/bin/sh
+case "$GIT_DIR" in
+  *.nightherd/snapshots/*)
+    before=$(ls {root} | grep -c ^began)
+    sleep 0.3
+    [ "$before" = "$(ls {root} | grep -c ^began)" ] || touch {root}/too-early ;;
+esac
+exec {git} "$@"
+"""
+"""Notices when a tool begins while it works on a snapshot."""
+
+
+def begin(name: str) -> Call:
+    return bash(f"touch ../../began-{name}; echo {name} > {name}")
+
+
+@pytest.mark.either_runtime
+def test_no_tool_begins_before_the_turn_before_it_is_snapshotted(
+    stage: ClaudeStage, components: Components
+) -> None:
+    git_here = components.program("git")
+    answers = (
+        Say(text="one", calls=(begin("one"),)),
+        Say(text="two", calls=(begin("two-a"), begin("two-b"))),
+        Say(text="three", calls=(begin("three"),)),
+        Say(text="done"),
+    )
+    with MessagesApi(*answers) as api:
+        herd = Shop(stage, api, CLERK)
+        slow = stage.programs / "git"
+        slow.write_text(SLOW_GIT.format(root=stage.root, git=git_here))
+        slow.chmod(0o755)
+        job = herd.run("run", "clerk", "-p", "go")
+
+    assert {path.name for path in stage.root.glob("began*")} == {
+        *("began-one", "began-two-a", "began-two-b", "began-three")
+    }
+    assert not (stage.root / "too-early").exists()
+    new = [
+        sorted(herd.files_at(snapshot).keys() - FIRST.keys())
+        for snapshot in herd.lines(job["id"], "snapshot")
+    ]
+    assert new == [
+        [],
+        ["one"],
+        ["one", "two-a", "two-b"],
+        ["one", "three", "two-a", "two-b"],
+    ]
+
+
+HOOKED = """\
+  - name: clerk
+    working_directory: {root: shop, mode: worktree}
+    hooks: {after_run: [{type: shell, command: "./notify.sh"}]}
+"""
+
+
+@pytest.mark.either_runtime
+def test_hook_runs_in_the_workspace_and_its_program_stays_as_it_is(stage: ClaudeStage) -> None:
+    evil = "#!/bin/sh\ntouch ../../stolen\n"
+    tries = (
+        Call("Read", {"file_path": "{here}/notify.sh"}),
+        write("{here}/notify.sh", evil),
+        write("notify.sh", evil),
+        Call("Edit", {"file_path": "notify.sh", "old_string": "pwd", "new_string": "id"}),
+        write("price", "200\n"),
+    )
+    with LocatedModel(*(Say(calls=(call,)) for call in tries), Say(text="done")) as api:
+        herd = Shop(stage, api, HOOKED)
+        program = herd.shop / "notify.sh"
+        program.write_text("#!/bin/sh\npwd > ../../notified\n")
+        program.chmod(0o755)
+        git(herd.shop, "add", "-A")
+        git(herd.shop, "commit", "-qm", "hook")
+        job = herd.run("run", "clerk", "-p", "go")
+
+    results = [line for line in herd.journal_of(job["id"]) if line["type"] == "tool_result"]
+    assert [line["success"] for line in results] == [True, False, False, False, True]
+    assert all("notify.sh" in str(line) for line in results[1:4])
+    assert (stage.root / "notified").read_text() == f"{herd.directory(job['id'])}\n"
+    assert not (stage.root / "stolen").exists()
+
+
+def by_hand(herd: Shop, directory: str, *words: str) -> str:
+    """What somebody types in `claude` in that directory, and what they are answered."""
+    done = subprocess.run(
+        ["claude", *words],
+        cwd=directory,
+        env=herd.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.either_runtime
+@pytest.mark.parametrize(
+    "agent", [persistent("clerk", scope="session"), CLERK], ids=["kept", "over"]
+)
+def test_session_is_taken_over_in_its_workspace_and_goes_on_in_it(
+    stage: ClaudeStage, agent: str
+) -> None:
+    answers = (
+        Say(text="I begin", calls=(bash("echo one > one"),)),
+        Say(text="done"),
+        Say(text="typed", calls=(bash("pwd; echo two > two"),)),
+        Say(text="typed done"),
+        Say(text="I go on", calls=(bash("cat one two > three"),)),
+        Say(text="all done"),
+    )
+    with MessagesApi(*answers) as api:
+        herd = Shop(stage, api, agent)
+        job = herd.run("run", "clerk", "-p", "ORIGINAL")
+        taken = herd.data("session", "takeover", job["session_id"])
+        words = (*taken["command"][1:], "-p", "BY HAND", "--dangerously-skip-permissions")
+        assert by_hand(herd, taken["directory"], *words) == "typed done"
+        recorded = herd.data("session", "takeover", job["session_id"])["recorded_job_id"]
+        typed = herd.data("jobs", "show", recorded)
+        on = herd.run("session", "resume", typed["session_id"], "-p", "GO ON")
+        diff = herd.data("jobs", "diff", on["id"])
+
+    place = herd.directory(job["id"])
+    assert taken["directory"] == str(place)
+    assert (typed["status"], typed["workspace_id"]) == ("completed", job["workspace_id"])
+    parts = ("ORIGINAL", "BY HAND", "typed done", "GO ON")
+    assert said(api.asked[4], *parts) == list(parts)
+    assert herd.directory(on["id"]) == place
+    assert copies(api.asked[4], MOVED) == 0
+    assert files_in(place)["three"] == b"one\ntwo\n"
+    assert "two" in herd.files_at(herd.lines(on["id"], "snapshot")[0])
+    assert [file["path"] for file in diff["files"]] == ["three"]
+
+
+ASKING = """\
+  - name: clerk
+    working_directory: {root: shop, mode: worktree}
+    approvals: [{tool: Write}]
+"""
+
+
+@pytest.mark.either_runtime
+@pytest.mark.timeout(240)
+def test_approved_call_runs_once_in_the_workspace_although_its_worker_is_killed(
+    stage: ClaudeStage,
+) -> None:
+    answers = (
+        Say(text="I begin", calls=(bash("echo 150 > price"), Call("Read", {"file_path": "price"}))),
+        Say(text="I ask", calls=(write("{here}/price", "200\n"),)),
+        Say(text="never heard", hold=threading.Event()),
+        Say(text="done"),
+    )
+    with LocatedModel(*answers) as api:
+        herd = Shop(stage, api, ASKING)
+        herd.nightherd("run", "clerk", "-p", "raise the price")
+        waiting = herd.job()
+        place = herd.directory(waiting["id"])
+        shown = herd.nightherd("inbox", "show", "@last").stdout
+        before = files_in(place)
+        assert herd.nightherd("inbox", "approve", "@last").returncode == 0
+        with herd.started("worker", "--until-idle") as worker:
+            assert api.wait_until_asked(3, PATIENCE_S)
+            worker.kill()
+        anyio.run(until, lambda: stage.processes() == {})
+        herd.nightherd("worker", "--until-idle")
+        job = herd.job()
+
+    assert (waiting["status"], waiting["suspend_reason"]) == ("suspended", "approval")
+    assert ["-150" in shown, "+200" in shown, "-100" in shown] == [True, True, False], shown
+    assert str(place / "price") in shown
+    assert before["price"] == b"150\n"
+    assert (job["status"], job["summary"]) == ("completed", "done")
+    assert files_in(place)["price"] == b"200\n"
+    assert files_in(herd.shop)["price"] == b"100\n"
+    assert {line["extra"]["directory"] for line in herd.lines(job["id"], "workspace")} == {
+        str(place)
+    }
+    results = [line for line in herd.journal_of(job["id"]) if line["type"] == "tool_result"]
+    assert [line["success"] for line in results] == [True, True, True]
+    assert [line["extra"]["status"] for line in herd.lines(job["id"], "review")] == [
+        *("pending", "approved")
+    ]

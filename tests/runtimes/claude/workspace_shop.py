@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from nightherd.testing.messages_api import MessagesApi
+from msgspec.structs import replace
+
+from nightherd.testing.messages_api import Asked, MessagesApi
+from nightherd.testing.messages_script import Answer, Call, Say
 from runtimes.claude.claude_stage import ClaudeStage
 from runtimes.commanded import Commanded
 
@@ -22,6 +26,7 @@ heartbeat: 500ms
 agents:
 """
 FIRST = {"price": "100\n", "sign": "open\n", "src/till.py": "coins = 3\n"}
+WORKING_DIRECTORY = re.compile(r"working directory: (/[\w./-]+)")
 Row = dict[str, Any]
 
 
@@ -45,6 +50,22 @@ def files_in(directory: Path) -> dict[str, bytes]:
             is_program = path.stat().st_mode & stat.S_IXUSR
             files[f"{name}*" if is_program else name] = path.read_bytes()
     return files
+
+
+class LocatedModel(MessagesApi):
+    """A model that reads where it works off its instructions, and names files there by `{here}`."""
+
+    def take(self, asked: Asked) -> tuple[Answer, str]:
+        """The answer of the script, with the directory in its calls."""
+        answer, name = super().take(asked)
+        if isinstance(answer, Say):
+            here = WORKING_DIRECTORY.findall(json.dumps(asked.body))[-1]
+            calls = (
+                Call(call.name, json.loads(json.dumps(dict(call.input)).replace("{here}", here)))
+                for call in answer.calls
+            )
+            answer = replace(answer, calls=tuple(calls))
+        return answer, name
 
 
 class Shop(Commanded):
@@ -91,13 +112,15 @@ class Shop(Commanded):
 
     def by_hand(self, job_id: str) -> list[Row]:
         """What is on record of a job as added outside nightherd."""
-        return [line for line in self.journal_of(job_id) if (line.get("extra") or {}).get("by") == "hand"]
+        return [
+            line
+            for line in self.journal_of(job_id)
+            if (line.get("extra") or {}).get("by") == "hand"
+        ]
 
     def snapshots(self, job_id: str) -> list[tuple[str, int | None]]:
         """When the snapshots of a job were taken: why, and after which turn."""
-        return [
-            (line["extra"]["at"], line.get("turn")) for line in self.lines(job_id, "snapshot")
-        ]
+        return [(line["extra"]["at"], line.get("turn")) for line in self.lines(job_id, "snapshot")]
 
     def files_at(self, snapshot: Row) -> dict[str, bytes]:
         """What a snapshot holds."""

@@ -22,12 +22,20 @@ from nightherd.model.ids import JobId, generate_execution_id, generate_job_id, g
 from nightherd.model.jobs.job import Execution, ExitReason, Job, JobStatus, JobTexts, TriggerType
 from nightherd.model.journal.event import VERSION, ErrorEvent, Event, describe, is_message
 from nightherd.model.journal.recollection import RebuiltRows, Recollection, rebuilt_rows
-from nightherd.model.journal.system import Complete, End, ExecutionStarted, Header, Init
+from nightherd.model.journal.system import (
+    Complete,
+    End,
+    ExecutionStarted,
+    Header,
+    Init,
+    WorkspaceUsed,
+)
 from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.changes import AdoptTurns
 from nightherd.model.sessions.session import Session, SessionStatus, is_over, status_between_jobs
 from nightherd.model.sessions.shared import session_header
 from nightherd.model.usage import BYTES_PER_TOKEN
+from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import FinishedJournals, Journals, StateReader, StateWriter, Transcripts
 from nightherd.views.conversation import Segment, count_messages, segments_of
 
@@ -112,10 +120,16 @@ async def import_turns(
     if not any(is_message(event) for event in events):
         return ImportedTurns(session=session)
     cause = IMPORTED if is_kept else BY_HAND
+    workspace = _workspace(session, reader)
     is_branched = is_over(session)
-    into = _branch(session, events, turn_import) if is_branched else session
+    into = _branch(session, events, workspace, turn_import) if is_branched else session
     turn_journal = _TurnJournal(
-        into, events, cause, turn_import.version, not_before=_last_start(parts)
+        into,
+        events,
+        cause,
+        turn_import.version,
+        workspace=workspace,
+        not_before=_last_start(parts),
     )
     turn_import.finished.write(turn_journal.job_id, turn_journal.events())
     turn_import.finished.sync()
@@ -126,12 +140,28 @@ async def import_turns(
     return await _record(None if is_branched else session, after, rows, turn_import)
 
 
-def _branch(session: Session, events: Sequence[Event], turn_import: TurnImport) -> Session:
+def _workspace(session: Session, reader: StateReader) -> Workspace | None:
+    """Return the workspace in which the turns were added; None where they were added in the agent's directory."""
+    known = reader.find_workspace(session.workspace_id) if session.workspace_id else None
+    return known if known is not None and known.is_there else None
+
+
+def _branch(
+    session: Session, events: Sequence[Event], workspace: Workspace | None, turn_import: TurnImport
+) -> Session:
     """A session that continues from the end of one that is over; what is said in it is the runtime's same session."""
     point = find_point(turn_import.reader, turn_import.journals, session)
     session_id = generate_session_id(hashed_text(_seed(session, events)))
     made = forked(session, point, session_id=session_id, at=session.last_active_at)
-    return replace(made, runtime_session_id=session.runtime_session_id)
+    made = replace(made, runtime_session_id=session.runtime_session_id)
+    if workspace is None:
+        return made
+    return replace(
+        made,
+        root=session.root,
+        working_directory=session.working_directory,
+        workspace_id=session.workspace_id,
+    )
 
 
 def _seed(session: Session, events: Sequence[Event]) -> str:
@@ -194,12 +224,14 @@ class _TurnJournal:
         cause: str,
         version: str,
         *,
+        workspace: Workspace | None,
         not_before: datetime | None,
     ) -> None:
         self._session = session
         self._said = events
         self._cause = cause
         self._version = version
+        self._workspace = workspace
         first = next((event.timestamp for event in events if event.timestamp), None)
         begun = in_utc(first) or session.last_active_at
         self._at = begun if not_before is None else max(begun, not_before)
@@ -227,11 +259,25 @@ class _TurnJournal:
         end = End(status=JobStatus.COMPLETED.value, exit_reason=ExitReason.SUCCESS.value)
         yield self._place(describe(header))
         yield self._place(describe(ExecutionStarted(worker=RETOLD)))
+        if self._workspace is not None:
+            yield self._place(describe(self._used(self._workspace)))
         yield self._place(describe(introduced))
         for event in self._said:
             yield self._place(event)
         yield self._place(describe(Complete(stop_reason=self._cause)))
         yield self._place(describe(end))
+
+    def _used(self, workspace: Workspace) -> WorkspaceUsed:
+        """Return the line that says where the turns were added."""
+        return WorkspaceUsed(
+            id=workspace.id,
+            mode=workspace.mode.value,
+            directory=self._session.working_directory,
+            origin="kept",
+            branch=workspace.branch,
+            base=workspace.base,
+            base_commit=workspace.base_commit,
+        )
 
     def _place(self, event: Event) -> Event:
         """`event` as it stands in the journal."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from nightherd.engine.contexts import Stores
+from nightherd.engine.sessions.external_turns import RETOLD
 from nightherd.engine.workspaces.files_at import last_snapshot, snapshot_at_fork
 from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId
@@ -85,7 +86,7 @@ def _known(
         if candidate is None:
             continue
         workspace = stores.reader.find_workspace(candidate)
-        if workspace is not None and _fits(workspace, job, agent):
+        if workspace is not None and _fits(workspace, job, agent, stores):
             return workspace
     return None
 
@@ -113,15 +114,26 @@ def _candidates(
         yield resumed.workspace_id if resumed is not None else None
 
 
-def _fits(workspace: Workspace, job: Job, agent: Agent) -> bool:
+def _fits(workspace: Workspace, job: Job, agent: Agent, stores: Stores) -> bool:
     """Whether the job may go on in it: it was made from the same directory in the same way, and is not shared by chance."""
     is_same = (workspace.root, workspace.mode) == (agent.working_directory, agent.workspace.mode)
     if workspace.id == job.workspace_id or not is_same:
         return is_same
     if agent.workspace.scope is WorkspaceScope.JOB:
-        # Another job has been in it since the one that is resumed.
-        return workspace.job_id in (job.resumed_from, job.id)
+        # Else another job has been in it since the one that is resumed.
+        is_last = workspace.job_id in (job.resumed_from, job.id)
+        return is_last or _is_last_by_hand(workspace, job, stores)
     return True
+
+
+def _is_last_by_hand(workspace: Workspace, job: Job, stores: Stores) -> bool:
+    """Whether the job that is resumed is of turns that a person added there after the last job."""
+    reader = stores.reader
+    resumed = reader.find_job(job.resumed_from) if job.resumed_from is not None else None
+    last = reader.find_job(workspace.job_id) if workspace.job_id is not None else None
+    if resumed is None or last is None or resumed.workspace_id != workspace.id:
+        return False
+    return resumed.worker == RETOLD and last.number < resumed.number
 
 
 def _new(
