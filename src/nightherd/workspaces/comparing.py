@@ -47,7 +47,7 @@ class GitSnapshots:
     ) -> bytes:
         """Return the difference of two trees as a git patch. `other` is the store of `after`, if another one."""
         colour = "--color=always" if is_coloured else "--color=never"
-        options = (*PLAIN, MOST_RENAMES, "--patch", "--full-index", "--binary", colour)
+        options = (*PLAIN, MOST_RENAMES, "--patch", "--binary", colour)
         return self._diff(self._place(store, other), *options, before, after)
 
     def stat_text(
