@@ -80,3 +80,17 @@ def test_repairs_leave_the_results_of_setup_commands_alone(cli: Cli, project: Pa
 
     assert "+it runs" in cli("jobs", "diff", job).out
     assert "copied from an earlier workspace" in cli("jobs", "tail", job).out
+
+
+def test_a_workspace_that_could_not_be_made_is_not_called_lost(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(project / "nothing"))
+        job = cli("run", "coder", "--json").data["job_id"]
+
+    assert problems(cli) == [f"workspace {job} of agent 'coder' was never made"]
+    cli("doctor", "--fix")
+
+    assert problems(cli) == []
+    assert cli("run", "coder").code == 0

@@ -77,6 +77,9 @@ def _of_row(row: Workspace, context: CleanupContext, survey: WorkspaceSurvey) ->
     if row.status is WorkspaceStatus.MAKING and standing is Standing.WHOLE:
         standing = Standing.HALF_MADE  # no job has worked in it yet
     match standing:
+        case Standing.MISSING if row.tree is None:
+            made = "record that it is removed; its next job makes it"
+            yield _fixable(row, "was never made", made, survey)
         case Standing.MISSING | Standing.HALF_REMOVED:
             again = "record that it is removed; its snapshots stay, and its next job gets its files again"
             yield _fixable(row, "has lost its directory", again, survey)
