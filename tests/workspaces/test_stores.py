@@ -82,7 +82,11 @@ def test_moved_source_is_followed_and_others_stay(scene: Scene, tmp_path: Path) 
         head = git(repository, "rev-parse", "HEAD")
         assert Git().run(store.reading(), "cat-file", "-t", head) == b"commit\n"
     lines = (Path(store.path) / "objects" / "info" / "alternates").read_text().splitlines()
-    assert lines == ["../kept", str(moved / ".git" / "objects"), str(other / ".git" / "objects")]
+    assert lines == [
+        "../kept",
+        *(str(moved / ".git" / "objects"), "../../../../moved/.git/objects"),
+        *(str(other / ".git" / "objects"), "../../../../other/.git/objects"),
+    ]
 
 
 @pytest.mark.parametrize("name", ["line\nend", 'quo"te', "co:lon", "#hash", os.fsdecode(b"\xff")])

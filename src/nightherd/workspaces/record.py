@@ -66,7 +66,8 @@ class Record:
     """Our files about one workspace."""
 
     def __init__(self, state_dir: Path, workspace_id: str) -> None:
-        state_dir = state_dir.absolute()
+        # Normal: git knows worktrees by such paths.
+        state_dir = Path(os.path.abspath(state_dir))  # noqa: PTH100 (pathlib keeps `..`)
         self.directories = state_dir.with_name(f"{state_dir.name}-{FOLDER}")
         self.top = self.directories / workspace_id
         self.removing = self.directories / f"{workspace_id}.removing"

@@ -168,13 +168,17 @@ def store_name(directory: str, object_format: str = SHA1) -> str:
 
 
 def _alternates(path: Path, source: Source | None) -> str:
-    lines = [OWN] if source is None else [OWN, _line(source.objects)]
+    objects = path / "objects"
+    lines = [OWN]
+    if source is not None:
+        # By both names: the state directory may be moved alone, or together with the repository.
+        lines += [_line(source.objects), _line(os.path.relpath(source.objects, objects))]
     try:
-        known = os.fsdecode((path / "objects" / "info" / "alternates").read_bytes())
+        known = os.fsdecode((objects / "info" / "alternates").read_bytes())
     except FileNotFoundError:
         known = ""
     for line in known.splitlines():
-        if line not in lines and _is_there(line):
+        if line not in lines and _is_there(line, objects):
             lines.append(line)
     return "".join(f"{line}\n" for line in lines)
 
@@ -187,8 +191,8 @@ def _line(directory: str) -> str:
     return f'"{text}"'
 
 
-def _is_there(line: str) -> bool:
-    return line.startswith('"') or Path(line).is_dir()
+def _is_there(line: str, objects: Path) -> bool:
+    return line.startswith('"') or (objects / line).is_dir()
 
 
 def _write(path: Path, content: str) -> None:

@@ -43,7 +43,7 @@ class Worktree:
     def original(self) -> Path | None:
         """The directory that it is registered for, when that is another one and still there: this one is a copy."""
         other = self._registered_directory()
-        if other is None or other == self._top:
+        if other is None or _is_same(other, self._top):
             return None
         # Otherwise the state directory was moved: what was there is here now.
         return other if _linked(other / ".git") == self.admin.resolve() else None
@@ -163,6 +163,14 @@ class Worktree:
             return os.fsdecode(read_regular(path))
         except OSError:
             return ""
+
+
+def _is_same(directory: Path, other: Path) -> bool:
+    """Whether two paths lead to one directory, also by links."""
+    try:
+        return directory == other or directory.samefile(other)
+    except OSError:
+        return False
 
 
 def _linked(dot_git: Path) -> Path | None:
