@@ -175,3 +175,13 @@ def test_hooks_that_configuration_names_are_replaced_where_git_runs_them(
     shown = newer.run(place, "config", "--get", f"hook.{name}.command")
     assert shown == b"true\n"
     assert Git().run(place, "config", "--get", f"hook.{name}.command") == b"touch canary\n"
+
+
+def test_a_version_that_would_run_hooks_is_refused_in_a_repository(tmp_path: Path) -> None:
+    old = shim(tmp_path, f"test $1 = version && echo git version 2.20.1 || touch {tmp_path}/ran")
+
+    with pytest.raises(WorkspaceError) as raised:
+        old.in_repository(str(tmp_path), "for-each-ref")
+
+    assert raised.value.message == "workspaces need git 2.33 or newer, and this is git 2.20"
+    assert not (tmp_path / "ran").exists()

@@ -32,6 +32,9 @@ URL_USER = re.compile(r"(?<=://)[^/@\s'\"]+@")
 LONGEST_REASON = 2_000
 CONFIGURED_HOOKS = (2, 54)
 """The first version that runs hooks which a configuration file names."""
+LEAST_VERSION = (2, 33)
+"""The first version whose worktrees and settings are enough: older ones run hooks in spite of us."""
+UNKNOWN_VERSION = (0, 0)
 VERSION = re.compile(rb"git version (\d+)\.(\d+)")
 
 Argument = str | bytes | Path
@@ -201,7 +204,12 @@ class Git:
 
     def _hooks(self, place: Place) -> Sequence[str]:
         """The hooks that a repository's configuration names, for versions of git that run those."""
-        if self._version() < CONFIGURED_HOOKS:
+        version = self._version()
+        if UNKNOWN_VERSION < version < LEAST_VERSION:
+            needed, present = (".".join(map(str, numbers)) for numbers in (LEAST_VERSION, version))
+            message = f"workspaces need git {needed} or newer, and this is git {present}"
+            raise WorkspaceError(message, hint="update git, or use mode: shared")
+        if version < CONFIGURED_HOOKS:
             return ()
         arguments = ("config", "--name-only", "-z", "--get-regexp", r"^hook\.")
         done = finish(self._start(place, arguments, environment(place)), None, SHORT_S)
@@ -212,7 +220,9 @@ class Git:
             place = Place(directory="/")
             done = finish(self._start(place, ("version",), environment(place)), None, SHORT_S)
             version = VERSION.match(done.out)
-            self._versions.append((int(version[1]), int(version[2])) if version else (0, 0))
+            self._versions.append(
+                (int(version[1]), int(version[2])) if version else UNKNOWN_VERSION
+            )
         return self._versions[0]
 
 
