@@ -27,6 +27,8 @@ agents:
 """
 FIRST = {"price": "100\n", "sign": "open\n", "src/till.py": "coins = 3\n"}
 WORKING_DIRECTORY = re.compile(r"working directory: (/[\w./-]+)")
+MARKS = {"100755": "*", "120000": "@"}
+"""Behind the names of programs and links."""
 Row = dict[str, Any]
 
 
@@ -45,10 +47,10 @@ def files_in(directory: Path) -> dict[str, bytes]:
         if ".git" in Path(name).parts:
             continue
         if path.is_symlink():
-            files[f"{name}@"] = os.fsencode(path.readlink())
+            files[name + MARKS["120000"]] = os.fsencode(path.readlink())
         elif path.is_file():
             is_program = path.stat().st_mode & stat.S_IXUSR
-            files[f"{name}*" if is_program else name] = path.read_bytes()
+            files[name + MARKS["100755"] if is_program else name] = path.read_bytes()
     return files
 
 
@@ -123,8 +125,13 @@ class Shop(Commanded):
         return [(line["extra"]["at"], line.get("turn")) for line in self.lines(job_id, "snapshot")]
 
     def files_at(self, snapshot: Row) -> dict[str, bytes]:
-        """What a snapshot holds."""
-        tree = snapshot["extra"]["tree"]
+        """What a snapshot holds, as `files_in` names it."""
         (store,) = (self.root / ".nightherd" / "snapshots").glob("*.git")
-        names = git(store, "ls-tree", "-r", "-z", "--name-only", tree).split("\0")[:-1]
-        return {name: git(store, "show", f"{tree}:{name}").encode() for name in names}
+        files: dict[str, bytes] = {}
+        for entry in git(store, "ls-tree", "-r", "-z", snapshot["extra"]["tree"]).split("\0")[:-1]:
+            about, _, name = entry.partition("\t")
+            mode, _, blob = about.split()
+            shown = ["git", "cat-file", "blob", blob]
+            content = subprocess.run(shown, cwd=store, capture_output=True, check=True).stdout
+            files[name + MARKS.get(mode, "")] = content
+        return files

@@ -5,8 +5,15 @@ from __future__ import annotations
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.errors import WorkspaceError
 from nightherd.model.jobs.outcome import Tally
-from nightherd.model.journal.event import Event, ToolResultEvent, ToolUseEvent, describe
-from nightherd.model.journal.system import SnapshotTaken, Warned
+from nightherd.model.journal.event import (
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    describe,
+    payload_of,
+)
+from nightherd.model.journal.system import SnapshotTaken, SystemSubtype, ToolProgress, Warned
 from nightherd.model.permissions.approval import READ_ONLY
 from nightherd.model.text import counted
 from nightherd.model.workspaces.policy import WorkspacePolicy
@@ -33,6 +40,8 @@ class TurnSnapshots:
         self._recorder = recorder
         self._has_acted = False
         """Whether a call since the last snapshot may have changed files."""
+        self._tasks: set[str] = set()
+        """What runs in the background, and may change files at any time."""
         self.last: Snapshot | None = None
         self.has_failed = False
         """Whether the last one failed: files may differ from `last`."""
@@ -42,8 +51,21 @@ class TurnSnapshots:
         match event:
             case ToolUseEvent(tool_name=tool) if tool not in READ_ONLY:
                 self._has_acted = True
-            case ToolResultEvent() if self._has_acted and not tally.open_calls:
-                await self.take("turn", turn=tally.turns)
+            case SystemEvent(subtype=SystemSubtype.TOOL_PROGRESS):
+                self._see_task(event)
+            case ToolResultEvent() if not tally.open_calls:
+                if self._has_acted or self._tasks:
+                    await self.take("turn", turn=tally.turns)
+            case _:
+                pass
+
+    def _see_task(self, event: SystemEvent) -> None:
+        match payload_of(event):
+            case ToolProgress(task_id=str(task), task=str()):
+                self._tasks.add(task)
+            case ToolProgress(task_id=str(task)):
+                self._tasks.discard(task)
+                self._has_acted = True
             case _:
                 pass
 
