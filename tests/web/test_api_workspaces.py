@@ -10,7 +10,7 @@ import pytest
 
 from components import Components
 from nightherd.wiring.fleets import load_fleet
-from web.web_world import ENVIRON, World, served
+from web.web_world import ENVIRON, SECRET, World, served
 from workspace_fleet import make_project
 
 
@@ -105,5 +105,39 @@ def test_one_that_a_job_works_in_stays(project: Path) -> None:
 
         assert refused.status == 409
         assert f"job {job} (suspended) works in it" in refused.document["detail"]
+
+    anyio.run(main)
+
+
+def test_a_diff_over_http_is_bounded_in_size(project: Path) -> None:
+    many = "for n in 1 2 3; do head -c 3000000 /dev/zero | tr '\\0' x > big$n; done"
+
+    async def main() -> None:
+        async with served_project(project) as world:
+            job = await world.run("shell", many)
+            small = await world.run("shell", "echo more > small")
+            large = (await world.get(f"/v1/jobs/{job}/diff")).data
+            other = (await world.get(f"/v1/jobs/{small}/diff")).data
+
+        assert ("patch" in large, large["is_patch_left_out"]) == (False, True)
+        assert [one["path"] for one in large["files"]] == ["big1", "big2", "big3"]
+        assert ("patch" in other, other["is_patch_left_out"]) == (True, False)
+
+    anyio.run(main)
+
+
+def test_known_secrets_do_not_leave_in_a_diff(project: Path) -> None:
+    command = f"s=$(printf %s%s {SECRET[:5]} {SECRET[5:]}); echo $s > $s.txt"
+
+    async def main() -> None:
+        async with served_project(project) as world:
+            job = await world.run("shell", command)
+            diff = await world.get(f"/v1/jobs/{job}/diff")
+            shown = await world.get(f"/v1/workspaces/{job}")
+
+        assert "+[secret:HOOK_SECRET]" in diff.data["patch"]
+        assert SECRET not in str(diff.document)
+        assert "[secret:HOOK_SECRET].txt" in str(shown.document)
+        assert SECRET not in str(shown.document)
 
     anyio.run(main)

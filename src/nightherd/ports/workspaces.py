@@ -170,6 +170,11 @@ class SnapshotReader(Protocol):
     ) -> bytes:
         """Return the difference of two trees as a git patch. `other` is the store of `after`, if another one."""
 
+    def changed_bytes(
+        self, store: str, before: str, after: str, *, other: str | None = None
+    ) -> int:
+        """Return the size of all files that differ between two trees, as they are in both of them."""
+
     def stat_text(
         self,
         store: str,

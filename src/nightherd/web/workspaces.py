@@ -27,6 +27,8 @@ from nightherd.web.operations import FromSender
 
 MOST = 1_000
 LARGEST = 2**53
+LARGEST_PATCH = 8 * 1024 * 1024
+"""Bytes of changed files above which an answer has no patch: it is made in memory."""
 TOTAL = {"total_size_bytes": {"type": "integer"}}
 
 router = APIRouter(tags=["workspaces"])
@@ -100,7 +102,8 @@ async def _answer(site: ApiContext, reference: str) -> Response:
     def look(reader: StateReader) -> dict[str, Any]:
         row = find_workspace(reader, reference)
         shown = show_workspace(row, reader, context.open_workspaces(), site.snapshots, now)
-        return workspace_document(shown)
+        masked: dict[str, Any] = context.secrets.mask(workspace_document(shown))
+        return masked
 
     return document("workspace", await site.ask(look), now)
 
@@ -116,7 +119,7 @@ async def diff(
     """What a job changed: its files, and the git patch unless `patch=false`. Works after the workspace is removed.
 
     `turn` asks for one turn, `all` for everything since the workspace was made. Of a job that has not ended it
-    is what its last snapshot has.
+    is what its last snapshot has. The patch of more than 8 MiB of files is left out; `jobs diff` has it.
     """
     if turn is not None and all:
         raise UsageError("turn and all cannot be used together")
@@ -127,7 +130,14 @@ async def diff(
         compared = changes.comparison
         trees = (compared.store, compared.before, compared.after)
         paths = site.snapshots.changed_paths(*trees, other=compared.other)
-        text = site.snapshots.patch(*trees, other=compared.other) if patch else None
-        return changes_document(changes, paths, text)
+        is_large = (
+            patch and site.snapshots.changed_bytes(*trees, other=compared.other) > LARGEST_PATCH
+        )
+        text = None
+        if patch and not is_large:
+            text = site.snapshots.patch(*trees, other=compared.other)
+        described = {**changes_document(changes, paths, text), "is_patch_left_out": is_large}
+        masked: dict[str, Any] = site.context.secrets.mask(described)
+        return masked
 
     return document("job_diff", await site.ask(look), site.context.clock.now())

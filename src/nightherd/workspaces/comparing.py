@@ -50,6 +50,19 @@ class GitSnapshots:
         options = (*PLAIN, MOST_RENAMES, "--patch", "--binary", colour)
         return self._diff(self._place(store, other), *options, before, after)
 
+    def changed_bytes(
+        self, store: str, before: str, after: str, *, other: str | None = None
+    ) -> int:
+        """Return the size of all files that differ between two trees, as they are in both of them."""
+        place = self._place(store, other)
+        options = ("-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+        changes = split(self._diff(place, *options, before, after))[::2]
+        blobs = [blob for change in changes for blob in change.split(" ")[2:4] if blob.strip("0")]
+        data = "".join(f"{blob}\n" for blob in blobs).encode()
+        out = self._git.run(place, "cat-file", "--batch-check=%(objectsize)", data=data)
+        # Else a commit of a submodule: that is not here.
+        return sum(int(size) for size in out.split(b"\n") if size.isdigit())
+
     def stat_text(
         self,
         store: str,
