@@ -17,6 +17,7 @@ from nightherd.model.workflows.definition import (
     MOST_RETRIES,
     RETRIED,
     AgentAction,
+    BlockAction,
     CommandAction,
     GateAction,
     Phase,
@@ -84,7 +85,7 @@ def _check_block(phases: tuple[Phase, ...], path: DefinitionPath, depth: int) ->
     yield from mistakes
     for place, phase in enumerate(phases):
         yield from _check_phase(phase, (*path, place))
-        if phase.block:
+        if isinstance(phase.action, BlockAction):
             yield from _check_block(phase.block, (*path, place, "action", "phases"), depth + 1)
     if mistakes:
         return

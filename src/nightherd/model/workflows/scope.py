@@ -70,8 +70,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         for name, place in phases.items():
             if has_untrusted(place.phase):
                 untrusted |= {("phases", name, "output"), ("phases", name, "error")}
-        item_owner = _owner(instance, at, is_item=True)
-        loop_owner = _owner(instance, at, is_item=False)
+        item_owner = _owner(instance, is_item=True)
+        loop_owner = _owner(instance, is_item=False)
         item_type, loop_type = None, None
         if item_owner is not None and any(names[0] == "item" for names in used):
             item_type, is_untrusted = self.item_type(item_owner)
@@ -170,11 +170,9 @@ def _resolve(name: str, instance: Instance, at: At) -> Instance | None:
     return None
 
 
-def _owner(instance: Instance, at: At, *, is_item: bool) -> Instance | None:
+def _owner(instance: Instance, *, is_item: bool) -> Instance | None:
     """Return the nearest instance that is one item, or one iteration, of its phase."""
     for around in instance.around():
-        if around is instance and at in (At.START, At.END):
-            continue
         has_one = around.item != NO_ITEM if is_item else around.iteration != NO_ITERATION
         if has_one:
             return around
