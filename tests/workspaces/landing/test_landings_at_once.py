@@ -106,13 +106,14 @@ def test_command_that_outlives_its_killed_process_is_waited_for(
     workspace = ground.worked({"a.txt": "new\n", "b.txt": "new\n"})
     with ForkServer() as other:
         (landing,) = other.begin(LAND, order(ground, workspace, program=str(program)))
-        until((ground.folder / "waiting").exists)
-        os.kill(landing.pid, signal.SIGKILL)
-        landing.wait()
-        (finishing,) = fork_server.begin(FINISH, order(ground, workspace))
-        until(lambda: is_waiting_for_a_lock(finishing.pid))
-
-        (ground.folder / "go-on").touch()
+        try:
+            until((ground.folder / "waiting").exists)
+            os.kill(landing.pid, signal.SIGKILL)
+            landing.wait()
+            (finishing,) = fork_server.begin(FINISH, order(ground, workspace))
+            until(lambda: is_waiting_for_a_lock(finishing.pid))
+        finally:  # nothing waits for ever, whatever fails here
+            (ground.folder / "go-on").touch()
         ended = finishing.wait()
 
     assert (ended.status, ended.error) == (0, "")
