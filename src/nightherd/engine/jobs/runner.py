@@ -260,8 +260,12 @@ class JobRunner(msgspec.Struct, kw_only=True):
         request = request_for(
             self.job, self.agent, texts, begun, counted, self.recorder, self.context
         )
-        request = replace(request, protected=self.workspace.protected(request.protected))
-        return replace(request, injected_servers=self.injected)
+        return replace(
+            request,
+            protected=self.workspace.protected(request.protected),
+            environment=self.workspace.environment(request.environment),
+            injected_servers=self.injected,
+        )
 
     async def _end(self, stop: Stop) -> Stop:
         """Run the hooks and record the last line; return how the job stands in the end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from anyio import to_thread
 from msgspec.structs import replace
@@ -15,8 +15,11 @@ from nightherd.model.journal.event import SystemEvent, payload_of
 from nightherd.model.journal.system import SystemSubtype, WorkspaceUsed
 from nightherd.model.permissions.grants import PROJECT_SOURCES
 from nightherd.model.sessions.session import Session
+from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import Made, WorkspaceFiles
 from nightherd.views.conversation import segments_of
+
+CEILINGS = "GIT_CEILING_DIRECTORIES"
 
 
 def used_text(used: WorkspaceUsed) -> str:
@@ -32,6 +35,18 @@ def used_text(used: WorkspaceUsed) -> str:
     }
     on_branch = f" on branch {used.branch}" if used.branch is not None else ""
     return f"{used.directory}{on_branch}, {begins.get(used.origin, used.origin)}"
+
+
+def environment_in(
+    workspace: Workspace, directory: str, environment: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the environment of commands in a workspace: git does not look for a repository above it.
+
+    The directory of workspaces is often in a repository of the user, and a copy or an empty one has none itself.
+    """
+    top = directory.removesuffix(f"/{workspace.prefix}") if workspace.prefix else directory
+    ceilings = [top.rpartition("/")[0], environment.get(CEILINGS, "")]
+    return {**environment, CEILINGS: ":".join(filter(None, ceilings))}
 
 
 def moved_notice(

@@ -7,7 +7,7 @@ turn has begun.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from anyio import CancelScope, to_thread
@@ -19,7 +19,12 @@ from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.workspaces.choose import Choice, choose, choose_new
 from nightherd.engine.workspaces.cleanup import CleanupContext, remove
-from nightherd.engine.workspaces.elsewhere import accepted_settings, moved_notice, used_text
+from nightherd.engine.workspaces.elsewhere import (
+    accepted_settings,
+    environment_in,
+    moved_notice,
+    used_text,
+)
 from nightherd.engine.workspaces.setup import run_setup
 from nightherd.engine.workspaces.snapshots import TurnSnapshots
 from nightherd.errors import NightherdError, WorkspaceError
@@ -122,6 +127,12 @@ class JobWorkspace:
         if paths is None or self.directory is None:
             return paths
         return also_in(paths, self._agent.working_directory, self.directory)
+
+    def environment(self, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the environment of what the agent starts."""
+        if self._workspace is None or self.directory is None:
+            return environment
+        return environment_in(self._workspace, self.directory, environment)
 
     async def accepted(self, agent: Agent) -> Agent:
         """Return the agent without settings files of the workspace that nobody accepted."""

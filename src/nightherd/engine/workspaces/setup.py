@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.workspaces.elsewhere import environment_in
 from nightherd.errors import WorkspaceError
 from nightherd.model.hooks import ShellCommand
 from nightherd.model.ids import generate_execution_id
@@ -44,7 +45,7 @@ async def run_setup(
             step = SetupStep(number=number, is_copied=True)
             on_step(step, f"{shorten(command.run, 80)}: copied from an earlier workspace")
             continue
-        await _run(number, command, job, directory, context, on_step)
+        await _run(number, command, job, workspace, directory, context, on_step)
         try:
             await cache.save(workspace, command, key)
         except (
@@ -58,6 +59,7 @@ async def _run(
     number: int,
     command: SetupCommand,
     job: Job,
+    workspace: Workspace,
     directory: str,
     context: WorkerContext,
     on_step: OnStep,
@@ -72,7 +74,7 @@ async def _run(
         job_id=job.id,
         body=b"",
         working_directory=directory,
-        environment=context.environment,
+        environment=environment_in(workspace, directory, context.environment),
         secrets=context.secrets,
     )
     result = await context.commands.run_command(
