@@ -51,26 +51,26 @@ class Places(msgspec.Struct):
         node = self.nodes[path[:length]]
         if isinstance(node, RawText):
             return node.spot(finding.start or 0, finding.width)
-        node, is_key = _descend(node, path[length:], finding.word)
-        is_inside = isinstance(node, ScalarNode) and finding.start is not None and not is_key
-        if isinstance(node, ScalarNode) and finding.start is not None and is_inside:
+        # A place inside the text is in the value, also where the unknown name is that of the key.
+        node = _descend(node, path[length:], finding.word if finding.start is None else "")
+        if isinstance(node, ScalarNode) and finding.start is not None:
             return spot_in(node, finding.start, finding.width)
         return node.spot
 
 
-def _descend(node: Node, steps: tuple[PathStep, ...], word: str) -> tuple[Node, bool]:
+def _descend(node: Node, steps: tuple[PathStep, ...], word: str) -> Node:
     """Return the node that steps lead to, as far as they go; the key itself when it is the unknown word."""
     for place, step in enumerate(steps):
         if isinstance(node, MappingNode) and str(step) in node.entries:
             entry = node.entries[str(step)]
             if word and place == len(steps) - 1 and entry.key.text == word:
-                return entry.key, True
+                return entry.key
             node = entry.value
         elif isinstance(node, SequenceNode) and isinstance(step, int) and step < len(node.items):
             node = node.items[step]
         else:
             break
-    return node, False
+    return node
 
 
 def value_at(node: Node, *keys: str) -> Node | None:

@@ -142,6 +142,14 @@ def test_an_agent_that_is_asked_nothing_is_shown_where_its_phase_begins(
     ]
 
 
+def test_an_unknown_name_is_marked_in_the_value_also_when_the_key_has_it(
+    flows: WorkflowFolder,
+) -> None:
+    flows.workflow("phases:\n- name: a\n  bash: ls\n  env: {nope: '${nope}'}\n")
+
+    assert flows.errors() == ["workflows/w.yaml:4:18 unknown name 'nope'"]
+
+
 def test_a_column_counts_characters_and_not_bytes(flows: WorkflowFolder) -> None:
     flows.workflow("phases:\n- name: a\n  agent: coder\n  prompt: é😀 ${nope}\n")
 

@@ -12,6 +12,8 @@ Certain = Mapping[str, frozenset[str]]
 
 def in_order(phases: Sequence[Phase]) -> tuple[Phase, ...]:
     """Return the phases with dependencies first, else in the order of the file. Phases of a cycle are left out."""
+    if _is_ordered(phases):
+        return tuple(phases)
     places = {phase.name: place for place, phase in enumerate(phases)}
     open_counts = [len(places.keys() & phase.depends_on) for phase in phases]
     dependants: list[list[int]] = [[] for _ in phases]
@@ -28,6 +30,16 @@ def in_order(phases: Sequence[Phase]) -> tuple[Phase, ...]:
             if not open_counts[following]:
                 heapq.heappush(ready, following)
     return tuple(ordered)
+
+
+def _is_ordered(phases: Sequence[Phase]) -> bool:
+    """Return whether the file has dependencies first already, as most have."""
+    before: set[str] = set()
+    for phase in phases:
+        if not before.issuperset(phase.depends_on):
+            return False
+        before.add(phase.name)
+    return True
 
 
 def cycle_in(phases: Sequence[Phase]) -> tuple[str, ...] | None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from nightherd.model.workflows.begin import message_text
 from nightherd.model.workflows.instance import Instance
-from nightherd.model.workflows.node import Node, NodeStatus, SkipCause
+from nightherd.model.workflows.node import Node, NodeKind, NodeStatus, SkipCause
 from nightherd.model.workflows.records import Records
 from nightherd.model.workflows.scope import At, Context
 from nightherd.model.workflows.steps import (
@@ -46,9 +46,10 @@ class Progress(msgspec.Struct):
 
     def noted(self, node: Node) -> Node:
         """Note whether anything runs, or only waits for people and times."""
-        if not node.has_ended:
-            self.has_paused |= node.status is NodeStatus.PAUSED
-            self.has_running |= node.status is not NodeStatus.PAUSED
+        if node.status is NodeStatus.PAUSED:
+            self.has_paused = True
+        elif not node.has_ended and node.kind is not NodeKind.GROUP:
+            self.has_running = True
         return node
 
     def skip(self, instance: Instance, cause: SkipCause, reason: str) -> Node:

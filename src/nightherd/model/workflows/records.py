@@ -33,13 +33,13 @@ class Records(msgspec.Struct):
     def node(self, instance: Instance) -> Node | None:
         """Return the node of the latest attempt; None before the first."""
         node = self.nodes.get(instance.key())
-        attempt = 1
-        while node is not None:
-            later = self.nodes.get(instance.key(attempt + 1))
+        # Only a failed attempt is followed by another.
+        while node is not None and node.status is NodeStatus.FAILED:
+            later = self.nodes.get(instance.key(node.key.attempt + 1))
             if later is None:
-                return node
-            node, attempt = later, attempt + 1
-        return None
+                break
+            node = later
+        return node
 
     def last_iteration(self, instance: Instance) -> Instance | None:
         """Return the latest iteration of a loop that has begun."""

@@ -12,7 +12,7 @@ from nightherd.model.workflows.expressions.types import described
 from nightherd.model.workflows.graph import in_order
 from nightherd.model.workflows.instance import Instance
 from nightherd.model.workflows.loops import after_iteration
-from nightherd.model.workflows.node import Node, NodeStatus, SkipCause
+from nightherd.model.workflows.node import Node, NodeKind, NodeStatus, SkipCause
 from nightherd.model.workflows.progress import Progress
 from nightherd.model.workflows.rules import (
     Pending,
@@ -51,9 +51,16 @@ class Walk(msgspec.Struct):
         node = self.progress.records.node(instance)
         if node is None:
             node = self.start(instance, needed)
-        elif not (node.has_ended and node.is_final):
+        elif not self.is_settled(instance, node):
             node = self.run(instance)
         return Standing.OPEN if node is None else standing_of(instance.phase, node)
+
+    def is_settled(self, instance: Instance, node: Node) -> bool:
+        """Return whether nothing follows from a node: it has ended, or something else will end it."""
+        if node.has_ended:
+            return not is_retried(instance, node)
+        self.progress.noted(node)
+        return node.kind is not NodeKind.GROUP
 
     def start(self, instance: Instance, needed: Mapping[str, Standing]) -> Node | None:
         """Begin a phase when its rule and its condition hold; None while that is open."""
@@ -95,9 +102,11 @@ class Walk(msgspec.Struct):
         ended: list[tuple[Instance, Node]] = []
         for number in range(len(node.items or ())):
             place = instance.of_item(number)
-            if open_count >= for_each.max_parallel and place.key() not in nodes:
+            inner = self.progress.records.node(place)
+            if inner is None and open_count >= for_each.max_parallel:
                 return node
-            inner = self.item(place)
+            if inner is None or not self.is_settled(place, inner):
+                inner = self.item(place)
             if inner.has_ended:
                 ended.append((place, inner))
             else:
