@@ -37,9 +37,12 @@ class LocalSetupCache:
         self._files = files
 
     def key(self, workspace: Workspace, command: SetupCommand) -> str:
-        """Return the hash of the command and of its files; a file that is missing counts as such."""
+        """Return the hash of the command, of its files and of what the workspace is made from.
+
+        A file that is missing counts as such.
+        """
         top = Path(self._files.directory(workspace))
-        digest = hashlib.sha256(command.run.encode(errors="surrogatepass"))
+        digest = hashlib.sha256(os.fsencode(f"{workspace.root}\0{command.run}"))
         for name in (*command.files, "", *command.paths):
             digest.update(b"\0" + name.encode(errors="surrogatepass") + b"\0")
             if name in command.files:

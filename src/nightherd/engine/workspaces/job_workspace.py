@@ -18,7 +18,7 @@ from nightherd.engine.jobs.operator_log import log_trouble
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.workspaces.choose import Choice, choose, choose_new
-from nightherd.engine.workspaces.cleanup import CleanupContext, remove
+from nightherd.engine.workspaces.cleanup import CleanupContext, remove, usual_policy
 from nightherd.engine.workspaces.elsewhere import (
     accepted_settings,
     environment_in,
@@ -62,7 +62,7 @@ class JobWorkspace:
     ) -> None:
         self._job = job
         self._session = session
-        self._agent = agent
+        self._agent = agent = _as_begun(job, agent, context)
         self._policy = agent.workspace
         self._recorder = recorder
         self._context = context
@@ -316,3 +316,12 @@ class JobWorkspace:
 
     def _warn(self, code: str, text: str) -> None:
         self._recorder.record(describe(Warned(code=code), text))
+
+
+def _as_begun(job: Job, agent: Agent, context: WorkerContext) -> Agent:
+    """Return the agent with the kind of workspace that the job began in: what it waits for is to happen there."""
+    workspace_id = job.workspace_id
+    known = context.reader.find_workspace(workspace_id) if workspace_id is not None else None
+    if known is None or known.mode is agent.workspace.mode or known.root != agent.working_directory:
+        return agent
+    return replace(agent, workspace=usual_policy(known))
