@@ -23,16 +23,13 @@ MOVED = "(Your working directory is "
 BUNDLED = "bundled"
 
 
-STAGES = (
-    (BUNDLED, "sdk"),
-    (VERSIONS[0], "cli"),
-    (BUNDLED, "cli"),
-    *((v, "cli") for v in VERSIONS[1:]),
-)
-"""The newest `claude` and the oldest of `make test`; all of them in `make soak`."""
+NEWEST, OLD = (BUNDLED, "sdk"), (VERSIONS[0], "cli")
+ALL = (NEWEST, OLD, (BUNDLED, "cli"), *((version, "cli") for version in VERSIONS[1:]))
+"""Versions of `claude`, and how they are talked to."""
+IN_SOAK = often(0, soak=1) == 1
 
 
-@pytest.fixture(params=STAGES[: often(2, soak=len(STAGES))], ids="-".join)
+@pytest.fixture(params=ALL if IN_SOAK else (NEWEST, OLD), ids="-".join)
 def any_stage(
     tmp_path: Path, components: Components, slot: None, request: pytest.FixtureRequest
 ) -> ClaudeStage:
@@ -219,6 +216,7 @@ def test_session_keeps_its_conversation_and_its_workspace(stage: ClaudeStage) ->
     assert herd.by_hand(second["id"]) == []
 
 
+@pytest.mark.parametrize("any_stage", ALL if IN_SOAK else [OLD], indirect=True, ids="-".join)
 @pytest.mark.timeout(240)
 def test_session_goes_on_in_a_fresh_workspace_for_each_job(any_stage: ClaudeStage) -> None:
     answers = (
