@@ -141,12 +141,24 @@ def _of_turn(
     return before, before
 
 
+def workspace_of(reader: StateReader, snapshot: PlacedSnapshot) -> Workspace | None:
+    """Return the workspace that a snapshot is of; None when its record is not here.
+
+    The job of an imported session ended before any workspace was made here: one with the same id is another one.
+    """
+    workspace, job = reader.find_workspace(snapshot.workspace), reader.find_job(snapshot.job_id)
+    if workspace is None or job is None or job.finished_at is None:
+        return workspace
+    return workspace if job.finished_at >= workspace.created_at else None
+
+
 def _home(reader: StateReader, snapshot: PlacedSnapshot) -> tuple[Workspace, str]:
     """Return the workspace that a snapshot is of, and the store that has it."""
-    workspace = reader.find_workspace(snapshot.workspace)
+    workspace = workspace_of(reader, snapshot)
     if workspace is None or workspace.store is None:
         raise WorkspaceNotFoundError(
-            f"the record of workspace {snapshot.workspace} is missing",
+            f"the files of job {snapshot.job_id} are not here: it was imported, "
+            f"or the record of workspace {snapshot.workspace} is lost",
             next_step=NextStep(Action.CHECK_STATE),
         )
     return workspace, workspace.store

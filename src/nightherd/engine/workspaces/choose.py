@@ -21,7 +21,7 @@ from nightherd.model.workspaces.workspace import (
     WorkspaceStatus,
 )
 from nightherd.ports import BeginsWith
-from nightherd.views.snapshots import snapshots_of
+from nightherd.views.snapshots import snapshots_of, workspace_of
 
 MOST_PARENTS = 100
 """Jobs above a job that are looked at for the first of its run."""
@@ -197,7 +197,7 @@ def _files_before(
         snapshot = snapshot_at_fork(session, stores)
     elif job.resumed_from is not None and job.trigger_type is not TriggerType.FORK:
         snapshot = next(reversed(snapshots_of(stores.journals, job.resumed_from)), None)
-    source = stores.reader.find_workspace(snapshot.workspace) if snapshot is not None else None
+    source = workspace_of(stores.reader, snapshot) if snapshot is not None else None
     if source is None or source.root != agent.working_directory:
         return None, None
     return snapshot, source
