@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,19 @@ def test_what_a_person_added_before_a_forced_removal_is_there_when_the_session_g
     say(cli, "ls > seen")
 
     assert {"agent.txt", "person.txt"} <= set((directory / "seen").read_text().split())
+
+
+def test_setup_runs_again_in_a_workspace_whose_directory_was_lost(cli: Cli, project: Path) -> None:
+    fleet = project / "nightherd.yaml"
+    scoped = "mode: worktree, scope: session"
+    fleet.write_text(
+        fleet.read_text().replace(scoped, f"{scoped}, setup: ['echo built > made.ignored']")
+    )
+    job = say(cli, "cp made.ignored first")
+    directory = Path(cli("workspace", "show", job, "--json").data["directory"])
+    shutil.rmtree(directory)
+
+    say(cli, "cp made.ignored second")
+
+    assert (directory / "first").read_text() == "built\n"
+    assert (directory / "second").read_text() == "built\n"

@@ -6,6 +6,7 @@
     made.json   where it came from
     index       git's index of its snapshots; the last file that making writes
     last.json   the last snapshot
+    setup.json  the setup commands that it has had
 <state directory>-workspaces/<id>/      the directory itself
 """
 
@@ -29,6 +30,7 @@ from nightherd.files.permission import make_private
 from nightherd.workspaces.git import failure
 
 FOLDER = "workspaces"
+SETUP = "setup.json"
 IGNORE_ALL = "*\n"
 PATIENCE_S = 60.0
 """How long a process waits for the owner; a git command of a killed process may still be writing."""
@@ -108,7 +110,15 @@ class Record:
             if not ignore.exists():
                 atomic_write_file(ignore, IGNORE_ALL, mode=0o644)
             atomic_write_file(self._making, "")
-            for path in (self.index, self._last, self.draft, self.folder / "draft.lock"):
+            # What setup commands made is gone with the directory: they run again.
+            lost = (
+                self.index,
+                self._last,
+                self.draft,
+                self.folder / "draft.lock",
+                self.folder / SETUP,
+            )
+            for path in lost:
                 path.unlink(missing_ok=True)
         except (OSError, StateError) as error:
             raise failure(error, f"the workspace '{self.top}' cannot be made") from error

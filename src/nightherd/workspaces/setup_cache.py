@@ -16,6 +16,7 @@ from nightherd.model.workspaces.policy import SetupCommand
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import WorkspaceFiles
 from nightherd.workspaces.copies import copy_tree
+from nightherd.workspaces.record import FOLDER, SETUP
 
 MOST_KEPT = 10
 """Results of commands that are kept; the oldest go first."""
@@ -124,7 +125,7 @@ class LocalSetupCache:
             atomic_write_json(record, {"keys": [*done.keys[-100:], key]})
 
     def _record(self, workspace: Workspace) -> Path:
-        return self._state_dir / "workspaces" / workspace.id / "setup.json"
+        return self._state_dir / FOLDER / workspace.id / SETUP
 
 
 def _content_hash(path: Path, top: Path) -> bytes:

@@ -22,9 +22,7 @@ from nightherd.model.workspaces.workspace import (
 )
 from nightherd.ports import BeginsWith
 from nightherd.views.snapshots import snapshots_of, workspace_of
-
-MOST_PARENTS = 100
-"""Jobs above a job that are looked at for the first of its run."""
+from nightherd.views.workspaces import first_of_run
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,13 +215,7 @@ def _is_first(job: Job, session: Session, stores: Stores) -> bool:
 
 def _run_of(job: Job, stores: Stores) -> tuple[JobId, ...]:
     """Return the first job of the run and every job below it."""
-    first = job
-    for _ in range(MOST_PARENTS):
-        parent_id = first.parent_job_id
-        parent = stores.reader.find_job(parent_id) if parent_id is not None else None
-        if parent is None:
-            break
-        first = parent
+    first = first_of_run(stores.reader, job.id) or job
     return (first.id, *(child.id for child in stores.reader.jobs_below(first.id)))
 
 
