@@ -8,7 +8,7 @@ import pytest
 
 from components import Components
 from surfaces.drivers import Cli
-from workspace_fleet import git, make_project
+from workspace_fleet import git, make_project, say
 
 BUILDERS = """\
 defaults: {runtime: scripted, permission_mode: bypassPermissions, default_prompt: go}
@@ -63,3 +63,19 @@ def test_an_approved_call_runs_in_the_workspace_though_the_mode_changed_meanwhil
     assert (directory(cli, job) / "pushed").exists()
     assert not (project / "pushed").exists()
     assert cli("jobs", "diff", job, "--name-only").out.split() == ["app.txt", "pushed"]
+
+
+def test_what_an_agent_put_beside_the_results_of_setup_is_not_given_to_others(
+    cli: Cli, project: Path
+) -> None:
+    setup = "setup: [{run: 'mkdir -p out; cp app.txt out/built', files: [app.txt], paths: [out]}]"
+    fleet = project / "nightherd.yaml"
+    fleet.write_text(fleet.read_text().replace("mode: worktree", f"mode: worktree, {setup}"))
+    say(cli, "echo changed > app.txt; echo planted > out/planted")
+    say(cli, "true")  # app.txt is another one: setup runs again
+    (project / "app.txt").write_text("changed\n")
+    git(project, "commit", "--quiet", "--all", "-m", "changed")
+
+    job = cli("run", "shell", "-p", "ls out > seen", "--json").data["job_id"]
+
+    assert (directory(cli, job) / "seen").read_text() == "built\n"

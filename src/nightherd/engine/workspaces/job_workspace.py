@@ -114,6 +114,7 @@ class JobWorkspace:
             made.directory,
             self._context,
             lambda step, text: self._recorder.record(describe(step, text)),
+            is_new=made.origin not in ("kept", "snapshot"),
         )
         if self._policy.setup:
             await self._snapshots.take("start", turn=turn)

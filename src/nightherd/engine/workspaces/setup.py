@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.workspaces.elsewhere import environment_in
 from nightherd.errors import WorkspaceError
@@ -30,8 +32,13 @@ async def run_setup(
     directory: str,
     context: WorkerContext,
     on_step: OnStep,
+    *,
+    is_new: bool = True,
 ) -> None:
-    """Run what the workspace has not had yet. `WorkspaceError` when a command fails; the next job tries it again."""
+    """Run what the workspace has not had yet. `WorkspaceError` when a command fails; the next job tries it again.
+
+    Only the results of an `is_new` workspace are kept for others: an agent may have changed those of any other.
+    """
     if not commands:
         return
     if context.open_setup_cache is None or context.commands is None:
@@ -47,7 +54,8 @@ async def run_setup(
             continue
         await _run(number, command, job, workspace, directory, context, on_step)
         try:
-            await cache.save(workspace, command, key)
+            kept = command if is_new else replace(command, paths=())
+            await cache.save(workspace, kept, key)
         except (
             WorkspaceError
         ) as error:  # a copy that is not kept costs only the next workspace time
