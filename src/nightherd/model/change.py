@@ -78,6 +78,7 @@ from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.model.workspaces.changes import (
     LandWorkspace,
     LeaveWorkspace,
+    MoveWorkspace,
     NoteWorkspace,
     RemoveWorkspace,
     UseWorkspace,
@@ -237,6 +238,7 @@ Change = (
     | RetryTarget
     | UseWorkspace
     | LeaveWorkspace
+    | MoveWorkspace
     | NoteWorkspace
     | LandWorkspace
     | RemoveWorkspace

@@ -85,6 +85,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     notification_changes.RetryTarget: notifications.retry,
     workspace_changes.UseWorkspace: workspaces.use,
     workspace_changes.LeaveWorkspace: workspaces.leave,
+    workspace_changes.MoveWorkspace: workspaces.move,
     workspace_changes.NoteWorkspace: workspaces.note,
     workspace_changes.LandWorkspace: workspaces.land,
     workspace_changes.RemoveWorkspace: workspaces.remove,

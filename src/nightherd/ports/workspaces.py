@@ -74,6 +74,9 @@ class WorkspaceFiles(Protocol):
     def is_whole(self, workspace: Workspace) -> bool:
         """Whether its directory is there and belongs to it."""
 
+    def is_directory(self, path: str) -> bool:
+        """Whether there is a directory on this machine."""
+
     async def make(
         self, workspace: Workspace, policy: WorkspacePolicy, begins_with: BeginsWith | None = None
     ) -> Made:
@@ -107,6 +110,10 @@ class NoWorkspaces:
 
     def is_whole(self, workspace: Workspace) -> bool:
         """Nothing is made here."""
+        return False
+
+    def is_directory(self, path: str) -> bool:
+        """Nothing is known here."""
         return False
 
     async def make(

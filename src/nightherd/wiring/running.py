@@ -66,6 +66,7 @@ async def open_worker(
     """
     from anyio.to_thread import run_sync
 
+    from nightherd.engine.workspaces.moved import follow_move
     from nightherd.files.paths import directory_identity
     from nightherd.journal.syncing import SyncThreads
     from nightherd.state.directory import init_state_directory
@@ -87,6 +88,7 @@ async def open_worker(
         log = opened.enter_context(closing(open_log(state_dir, base.secrets)))
         syncs = opened.enter_context(closing(SyncThreads()))
         context = _worker_context(state_dir, fleet, base, keepers, worker, lease)
+        await follow_move(context, context.open_workspaces)
         yield replace(
             context,
             log=log,

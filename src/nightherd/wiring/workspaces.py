@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nightherd.engine.contexts import Stores
+    from nightherd.engine.doctor.record import RepairContext
     from nightherd.engine.workspaces.cleanup import CleanupContext
     from nightherd.model.agents.agent import Fleet
     from nightherd.ports import Landing, SetupCache, SnapshotReader, WorkspaceFiles, WorkspaceSurvey
@@ -88,4 +89,14 @@ def cleanup_context(state_dir: Path, stores: Stores, fleet: Fleet | None) -> Cle
 async def open_cleanup(state_dir: Path, fleet: Fleet | None) -> AsyncIterator[CleanupContext]:
     """The same with the state directory opened for it."""
     async with open_repair(state_dir) as record:
+        await follow_moved_project(state_dir, record)
         yield cleanup_context(state_dir, record, fleet)
+
+
+async def follow_moved_project(state_dir: Path, stores: Stores | RepairContext) -> None:
+    """Let workspaces follow when the directory that holds the state directory was moved."""
+    from functools import partial
+
+    from nightherd.engine.workspaces.moved import follow_move
+
+    await follow_move(stores, partial(open_workspace_files, state_dir))

@@ -43,6 +43,10 @@ class LocalWorkspaceFiles:
         record = self._tools.record(workspace.id)
         return record.is_made and record.has_directory
 
+    def is_directory(self, path: str) -> bool:
+        """Whether there is a directory on this machine."""
+        return Path(path).is_dir()
+
     async def make(
         self, workspace: Workspace, policy: WorkspacePolicy, begins_with: BeginsWith | None = None
     ) -> Made:

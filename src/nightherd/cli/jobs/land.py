@@ -35,7 +35,7 @@ from nightherd.views.snapshots import shown_path
 from nightherd.wiring.machine import refuse_agents
 from nightherd.wiring.running import open_fleet_context
 from nightherd.wiring.stores import open_reader, system_clock
-from nightherd.wiring.workspaces import open_landing
+from nightherd.wiring.workspaces import follow_moved_project, open_landing
 
 SHOWN_PATHS = 20
 """Files that are listed; `jobs diff --stat` lists all."""
@@ -185,6 +185,7 @@ def _perform(
 async def _run(invocation: Invocation, operation: Operation) -> JobLanding:
     state_dir = invocation.state_directory()
     async with open_fleet_context(state_dir, None, invocation.environ) as context:
+        await follow_moved_project(state_dir, context)
         return await operation(context, open_landing(state_dir))
 
 

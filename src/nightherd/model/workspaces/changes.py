@@ -35,6 +35,17 @@ class LeaveWorkspace(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
 
 
+class MoveWorkspace(msgspec.Struct, frozen=True, kw_only=True):
+    """The project was moved: the directory that a workspace is made from is elsewhere now, and so is its own."""
+
+    workspace_id: WorkspaceId
+    expected: str
+    """Where `root` was; with another one there is nothing to do any more."""
+    root: str
+    directory: str
+    """Where the agent works in it now."""
+
+
 class NoteWorkspace(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the files of a workspace: it is made, or a job of it has ended."""
 

@@ -8,9 +8,11 @@ from nightherd.model.change import Answer, Applied, Refused, Row, Why
 from nightherd.model.decisions.around import owned, session_of
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.ids import JobId
+from nightherd.model.sessions.session import Session
 from nightherd.model.workspaces.changes import (
     LandWorkspace,
     LeaveWorkspace,
+    MoveWorkspace,
     NoteWorkspace,
     RemoveWorkspace,
     UseWorkspace,
@@ -91,6 +93,21 @@ def leave(change: LeaveWorkspace, rows: Rows) -> Answer:
         return Applied(rows=(), job=job)
     moved = replace(session, root=None, workspace_id=None, working_directory=change.directory)
     return Applied(rows=(moved,), job=job)
+
+
+def move(change: MoveWorkspace, rows: Rows) -> Answer:
+    """The workspace, and the session that worked in it last, are where the project is now."""
+    known = rows.get(Workspace, change.workspace_id)
+    if known is None:
+        return _missing(change.workspace_id)
+    if known.root != change.expected:
+        return Refused(why=Why.STALE, message=f"workspace {known.id} is of {known.root}")
+    written: list[Row] = [replace(known, root=change.root)]
+    session = rows.get(Session, known.session_id) if known.session_id is not None else None
+    if session is not None and session.workspace_id == known.id:
+        moved = replace(session, root=change.root, working_directory=change.directory)
+        written.append(moved)
+    return Applied(rows=tuple(written))
 
 
 def note(change: NoteWorkspace, rows: Rows) -> Answer:

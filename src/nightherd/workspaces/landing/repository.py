@@ -63,6 +63,14 @@ class CheckedOut:
         return any(_line(self.git_dir / name) in (ref, ref.removeprefix(HEADS)) for name in names)
 
 
+def _has_commit(git: Git, common_dir: str, commit: str | None) -> bool:
+    """Whether a repository has a commit; no for none."""
+    if commit is None:
+        return False
+    place = Place(git_dir=common_dir)
+    return git.attempt(place, "cat-file", "-e", f"{commit}^{{commit}}", timeout=SHORT_S).status == 0
+
+
 class UserRepository:
     """The repository that a workspace was made from."""
 
@@ -73,7 +81,9 @@ class UserRepository:
     def of(cls, git: Git, workspace: Workspace) -> UserRepository:
         """Find it. `WorkspaceError` when it is gone, or another one is in its place."""
         located = locate(git, workspace.root)
-        if store_name(located.common_dir, located.object_format) != workspace.store:
+        is_known = store_name(located.common_dir, located.object_format) == workspace.store
+        # The store is named by where the repository was; one that was moved has the same commits.
+        if not is_known and not _has_commit(git, located.common_dir, workspace.base_commit):
             raise WorkspaceError(
                 f"workspace {workspace.id} was made from another repository than the one that "
                 f"'{workspace.root}' is in now: '{located.common_dir}'",
