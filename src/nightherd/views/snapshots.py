@@ -173,7 +173,8 @@ def _nothing_to_compare(reader: StateReader, job: Job) -> Exception:
     """Why a job has no snapshots, and what to do about it."""
     if job.workspace_id is not None:
         return RefusedError(
-            f"there is no snapshot of the files of job {job.id} yet",
+            f"there is no snapshot of the files of job {job.id}"
+            + (": it ended before it worked on any" if job.is_terminal else " yet"),
             next_step=NextStep(Action.SHOW_JOB, job=job.id),
         )
     if job.started_at is None:

@@ -54,7 +54,8 @@ class Worktree:
         if original is not None:
             raise WorkspaceError(
                 f"the workspace '{self._top}' is a copy: git knows it as '{original}', which is there too",
-                hint=f"use the original state directory, or remove '{original}' if that is the copy",
+                hint=f"use the original state directory, remove '{original}' if that is the copy, or, if the state "
+                "directory was moved, move the directory of workspaces beside it too",
             )
 
     def register(self, branch: str, commit: str, *, is_new_branch: bool) -> None:
