@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from nightherd.errors import WorkspaceError
-from nightherd.model.workspaces.policy import WorkspaceMode
+from nightherd.model.workspaces.policy import SetupCommand, WorkspaceMode
 from nightherd.model.workspaces.snapshot import Snapshot
 from nightherd.ports import Made
 from workspaces.scene import (
@@ -154,6 +154,19 @@ def test_line_endings_are_checked_out_as_attributes_say(tmp_path: Path) -> None:
     assert (scene.top() / "i.txt").read_bytes().startswith(b"$Id: ")
     assert git(scene.top(), "status", "--porcelain") == ""
     assert scene.snapshot(noted(scene.row(), made)).tree == made.base_tree
+
+
+def test_files_that_a_filter_should_convert_are_mentioned_unless_setup_does_it(
+    tmp_path: Path,
+) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
+    files = {".gitattributes": "*.bin filter=lfs -text\n", "a.bin": pointer}
+    scene = Scene(new_repository(tmp_path / "repo", files))
+    made = scene.make()
+    assert [("git lfs pull" in note) for note in made.notes] == [True]
+    assert (scene.top() / "a.bin").read_text() == pointer
+    scene.policy = replace(scene.policy, setup=(SetupCommand(run="git lfs pull"),))
+    assert scene.make(scene.row("job-2")).notes == ()
 
 
 # What cannot be

@@ -108,8 +108,9 @@ class Record:
             self.directories.mkdir(parents=True, exist_ok=True, mode=0o700)
             ignore = self.directories / ".gitignore"
             if not ignore.exists():
-                atomic_write_file(ignore, IGNORE_ALL, mode=0o644)
-            atomic_write_file(self._making, "")
+                atomic_write_file(ignore, IGNORE_ALL, mode=0o644, durable=False)
+            # Nothing here is synced: that would wait for all files of a checkout. The names appear in this order.
+            atomic_write_file(self._making, "", durable=False)
             # What setup commands made is gone with the directory: they run again.
             lost = (
                 self.index,
@@ -135,7 +136,8 @@ class Record:
     def write_origin(self, origin: Origin) -> None:
         """Keep where it came from."""
         try:
-            atomic_write_file(self._origin, json.dumps(msgspec.to_builtins(origin)))
+            content = json.dumps(msgspec.to_builtins(origin))
+            atomic_write_file(self._origin, content, durable=False)
         except StateError as error:
             raise failure(error, f"the workspace '{self.top}' cannot be made") from error
 

@@ -153,17 +153,25 @@ def tree_of(git: Git, repository: Repository, commit: str) -> str:
     return out.decode().strip()
 
 
-def check_branch_is_possible(git: Git, repository: Repository, branch: str) -> None:
-    """Raise `WorkspaceError` when another branch takes the place of the directories in the branch's name."""
+def find_branch(git: Git, repository: Repository, branch: str) -> str | None:
+    """Return the commit of a branch; None when it is not there.
+
+    `WorkspaceError` when another branch takes the place of a directory in its name.
+    """
     parts = branch.split("/")
-    taken = {f"refs/heads/{'/'.join(parts[:length])}" for length in range(1, len(parts))}
-    out = git.in_repository(repository.common_dir, "for-each-ref", "--format=%(refname)", *taken)
-    for ref in sorted(taken & set(os.fsdecode(out).split("\n"))):
-        name = ref.removeprefix("refs/heads/")
-        raise WorkspaceError(
-            f"the branch {branch!r} cannot be made in '{repository.top}': there is a branch {name!r}",
-            hint=f"rename it: git branch -m {name} {name}-old",
-        )
+    refs = [f"refs/heads/{'/'.join(parts[:length])}" for length in range(1, len(parts) + 1)]
+    out = git.in_repository(
+        repository.common_dir, "for-each-ref", "--format=%(refname) %(objectname)", *refs
+    )
+    commits = dict(line.rsplit(" ", 1) for line in os.fsdecode(out).splitlines())
+    for ref in refs[:-1]:
+        if ref in commits:
+            name = ref.removeprefix("refs/heads/")
+            raise WorkspaceError(
+                f"the branch {branch!r} cannot be made in '{repository.top}': there is a branch {name!r}",
+                hint=f"rename it: git branch -m {name} {name}-old",
+            )
+    return commits.get(refs[-1])
 
 
 def clear_stale_locks(common_dir: str, workspace_id: str, branch: str | None = None) -> None:

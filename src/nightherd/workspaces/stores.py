@@ -50,8 +50,6 @@ CONFIG = """\
 \tauto = 0
 [maintenance]
 \tauto = false
-[checkout]
-\tworkers = 2
 [protocol]
 \tallow = never
 [protocol "https"]

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from nightherd.errors import WorkspaceError
+from nightherd.files.regular import read_regular
 from nightherd.model.workspaces.policy import WorkspacePolicy
 from nightherd.model.workspaces.snapshot import Snapshot
 from nightherd.model.workspaces.workspace import Workspace, branch_of
@@ -22,9 +23,9 @@ from nightherd.workspaces.git import failure
 from nightherd.workspaces.record import Origin, Record
 from nightherd.workspaces.repositories import (
     Repository,
-    check_branch_is_possible,
     clear_stale_locks,
     delete_branch_unless_lost,
+    find_branch,
     find_commit,
     forget_commits,
     keep_commits,
@@ -79,7 +80,7 @@ def make_worktree(
         if begins_with is not None:
             restore(tools.git, store, begins_with.tree, record.top, record.draft)
             tools.probe("workspace.restored")
-        notes = _ensure_prefix(record.top, repository.prefix)
+        notes = _ensure_prefix(record.top, repository.prefix) + _filter_notes(record.top, policy)
     except WorkspaceError:
         _undo(tools, record, repository, worktree, plan, workspace)
         raise
@@ -96,8 +97,12 @@ def make_worktree(
     )
     record.finish(origin)
     tools.probe("workspace.made")
-    tree = begins_with.tree if begins_with is not None else None
-    tree = tree or tree_of(tools.git, repository, plan.commit)
+    if begins_with is not None:
+        tree = begins_with.tree
+    elif plan.commit == plan.base_commit:
+        tree = plan.base_tree
+    else:
+        tree = tree_of(tools.git, repository, plan.commit)
     record.remember(tree, plan.commit, is_unsettled=True)
     return origin, Snapshot(tree=tree, head=plan.commit), notes
 
@@ -162,8 +167,7 @@ def _plan(
 ) -> _Plan:
     """Decide what is checked out: a branch that is there stays where it is."""
     branch = workspace.branch or branch_of(workspace.agent, workspace.id)
-    check_branch_is_possible(tools.git, repository, branch)
-    tip = find_commit(tools.git, repository, f"refs/heads/{branch}")
+    tip = find_branch(tools.git, repository, branch)
     base, base_commit, base_tree = workspace.base, workspace.base_commit, workspace.base_tree
     if begins_with is not None:
         base, base_commit, base_tree = (
@@ -230,6 +234,20 @@ def _ensure_prefix(top: Path, prefix: str) -> list[str]:
     except OSError as error:
         raise failure(error, f"'{directory}' cannot be made") from error
     return [f"'{prefix}' is not in the repository at that commit: an empty directory was made"]
+
+
+def _filter_notes(top: Path, policy: WorkspacePolicy) -> list[str]:
+    """Say that files are as the repository has them when a filter, such as Git LFS, should have converted them."""
+    try:
+        has_filters = b"filter=" in read_regular(top / ".gitattributes")
+    except OSError:
+        return []
+    if not has_filters or policy.setup:
+        return []
+    return [
+        "'.gitattributes' names filters, which do not run when a worktree is made: files of Git LFS are pointers; "
+        "add setup: [git lfs pull]"
+    ]
 
 
 def _undo(
