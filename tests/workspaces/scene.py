@@ -185,3 +185,15 @@ def beginning(made: Made, snapshot: Snapshot) -> BeginsWith:
         base_commit=made.base_commit,
         base_tree=made.base_tree,
     )
+
+
+def changed_workspace(scene: Scene) -> tuple[Made, Snapshot]:
+    """Make a workspace, change its files in every way, and take a snapshot."""
+    made = scene.make()
+    top = scene.top()
+    write(top, {"src/app.py": "print('baa')\n", "new/file.txt": "new\n", ".env.d/x": b"\xff\x00"})
+    (top / "README.md").unlink()
+    (top / "run.sh").write_text("#!/bin/sh\n")
+    (top / "run.sh").chmod(0o755)
+    (top / "link").symlink_to("src/app.py")
+    return made, scene.snapshot(noted(scene.row(), made))
