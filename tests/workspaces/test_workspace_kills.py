@@ -37,6 +37,33 @@ from workspaces.workspace_trials import ACT, NOBODY, SNAPSHOT_AS_NOBODY
 LEAST_MAKING, LEAST_SNAPSHOT, LEAST_REMOVING = 5, 5, 5
 """Points that a run passes at least; fewer, and the kills would prove nothing."""
 
+POINTS = {
+    "remove.begun",
+    "remove.branch_deleted",
+    "remove.deleted",
+    "remove.forgotten",
+    "remove.renamed",
+    "remove.unregistered",
+    "snapshot.added",
+    "snapshot.head_kept",
+    "snapshot.rebuilt",
+    "snapshot.remembered",
+    "snapshot.removed",
+    "snapshot.scanned",
+    "snapshot.settled",
+    "snapshot.written",
+    "workspace.begun",
+    "workspace.checked_out",
+    "workspace.commits_kept",
+    "workspace.copied",
+    "workspace.filled",
+    "workspace.indexed",
+    "workspace.made",
+    "workspace.registered",
+    "workspace.restored",
+}
+"""Where processes are killed: every point that making, snapshotting and removing pass."""
+
 
 @pytest.fixture(scope="module")
 def server(fork_server: ForkServer) -> ForkServer:
@@ -71,6 +98,7 @@ def kill_everywhere(
     assert ended.status == 0, ended.error
     check(scene)
     points = [line for line in ended.said if "." in line]
+    assert set(points) <= POINTS
     for nth in range(1, len(points) + 1):
         scene, whole = prepare()
         before = user_state(scene.root)

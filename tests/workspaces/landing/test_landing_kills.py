@@ -32,6 +32,27 @@ from workspaces.landing.landing_trials import FINISH, LAND
 SECOND_KILLS = often(4, soak=1)
 """Of every so many points, one is killed in its turn while it is being finished."""
 
+POINTS = {
+    "landing.after_branch",
+    "landing.after_file",
+    "landing.after_index",
+    "landing.after_objects",
+    "landing.after_push",
+    "landing.after_record",
+    "landing.after_ref",
+    "landing.after_removal",
+    "landing.before_branch",
+    "landing.before_file",
+    "landing.before_index",
+    "landing.before_push",
+    "landing.before_record",
+    "landing.before_ref",
+    "landing.before_removal",
+    "landing.index_locked",
+    "landing.index_unlocked",
+}
+"""Where landings are killed: every point that they pass."""
+
 
 def worked(ground: Ground) -> Workspace:
     """Work of all kinds: a directory becomes a file, files come and go."""
@@ -91,6 +112,7 @@ def kill_everywhere(trials: Trials, look: Callable[[], object], ground: Ground) 
     assert status == 0
     assert before != after
     assert len(points) > 8, points
+    assert set(points) <= POINTS
     seen = []
     for nth in range(1, len(points) + 1):
         status, _ = trials.run(nth=nth)
