@@ -44,6 +44,9 @@ class Disk:
     def directory(self, workspace: Workspace) -> str:
         return f"/workspaces/{workspace.id}"
 
+    def is_directory(self, path: str) -> bool:
+        return True
+
     def is_whole(self, workspace: Workspace) -> bool:
         return workspace.id in self.trees
 
