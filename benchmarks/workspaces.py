@@ -25,7 +25,7 @@ from nightherd.ports import BeginsWith
 from nightherd.workspaces.files import LocalWorkspaceFiles
 
 FOLDERS, FILES = 400, 50
-ROUNDS = 7
+ROUNDS = 10
 LOOKS = 25
 POLICY = WorkspacePolicy(mode=WorkspaceMode.WORKTREE)
 AT = datetime(2026, 1, 1, tzinfo=UTC)
