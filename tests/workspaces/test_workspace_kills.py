@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ from workspaces.scene import (
     user_state,
     write,
 )
-from workspaces.workspace_trials import ACT, NOBODY, SNAPSHOT_AS_NOBODY
+from workspaces.workspace_trials import ACT, ACT_AS_NOBODY, NOBODY
 
 LEAST_MAKING, LEAST_SNAPSHOT, LEAST_REMOVING = 5, 5, 5
 """Points that a run passes at least; fewer, and the kills would prove nothing."""
@@ -353,6 +354,30 @@ def open_folder() -> Iterator[Path]:
             Path(below).chmod(0o700)
 
 
+def give_away(folder: Path) -> None:
+    """Let the files belong to the user that the next process runs as."""
+    if os.geteuid() == 0:
+        for below, folders, names in os.walk(folder):
+            for name in (*folders, *names):
+                os.chown(Path(below) / name, NOBODY, NOBODY, follow_symlinks=False)
+
+
+def test_read_only_directories_are_removed(open_folder: Path, server: ForkServer) -> None:
+    scene = Scene(new_repository(open_folder / "repo"))
+    row = noted(scene.row(), scene.make())
+    write(scene.top(), {"locked/deep/file": "x\n"})
+    (scene.top() / "locked" / "link").symlink_to(scene.root)
+    for folder in ("locked/deep", "locked", "src"):
+        (scene.top() / folder).chmod(0o500)
+    before = stat.S_IMODE(scene.root.stat().st_mode)
+    give_away(open_folder)
+    ended = server.run(ACT_AS_NOBODY, order(scene, "remove", row))
+    assert ended.status == 0, ended.error
+    assert not scene.top().exists()
+    assert not scene.top().with_name("job-1.removing").exists()
+    assert stat.S_IMODE(scene.root.stat().st_mode) == before
+
+
 def test_what_cannot_be_read_is_left_out_and_stays_as_it_was(
     open_folder: Path, server: ForkServer
 ) -> None:
@@ -371,11 +396,8 @@ def test_what_cannot_be_read_is_left_out_and_stays_as_it_was(
     )
     for path in (top / "README.md", top / "hidden.txt", top / "locked", top / "src" / "lib"):
         path.chmod(0)
-    if os.geteuid() == 0:
-        for below, folders, names in os.walk(open_folder):
-            for name in (*folders, *names):
-                os.chown(Path(below) / name, NOBODY, NOBODY, follow_symlinks=False)
-    ended: Ended = server.run(SNAPSHOT_AS_NOBODY, order(scene, "snapshot", row))
+    give_away(open_folder)
+    ended: Ended = server.run(ACT_AS_NOBODY, order(scene, "snapshot", row))
     assert ended.status == 0, ended.error
     left_out = {
         line.removeprefix("left out ") for line in ended.said if line.startswith("left out ")

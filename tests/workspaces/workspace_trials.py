@@ -17,12 +17,13 @@ from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
 from nightherd.workspaces.files import LocalWorkspaceFiles
 from nightherd.workspaces.git import Git
+from nightherd.workspaces.removing import remove
 from nightherd.workspaces.stores import Stores
 from nightherd.workspaces.taking import snapshot
 from nightherd.workspaces.tools import Tools
 
 ACT = f"{__name__}:act"
-SNAPSHOT_AS_NOBODY = f"{__name__}:snapshot_as_nobody"
+ACT_AS_NOBODY = f"{__name__}:act_as_nobody"
 NOBODY = 65534
 
 
@@ -51,8 +52,8 @@ def act(order: dict[str, Any], say: Say) -> None:
         say(f"refused: {error.message}")
 
 
-def snapshot_as_nobody(order: dict[str, Any], say: Say) -> None:
-    """Take a snapshot as a user for whom permissions count."""
+def act_as_nobody(order: dict[str, Any], say: Say) -> None:
+    """Take a snapshot or remove the workspace, as a user for whom permissions count."""
     if os.geteuid() == 0:
         os.setgid(NOBODY)
         os.setuid(NOBODY)
@@ -60,6 +61,9 @@ def snapshot_as_nobody(order: dict[str, Any], say: Say) -> None:
     tools = Tools(state_dir=state, git=Git(), stores=Stores(state))
     row = msgspec.convert(order["row"], Workspace)
     # Not through an event loop: its modules may be where this user cannot read them.
+    if order["verb"] == "remove":
+        remove(tools, row)
+        return
     taken = snapshot(tools, row, msgspec.convert(order["policy"], WorkspacePolicy))
     say(f"tree {taken.tree}")
     for path in taken.left_out:
