@@ -3,6 +3,7 @@
 ```
 NightherdError                       1   an operation failed
 ├── UsageError                       2   the request is wrong
+│   └── InvalidInputsError               inputs that the workflow does not take
 ├── NotFoundError                    3   nothing has that name
 │   ├── AgentNotFoundError
 │   ├── JobNotFoundError
@@ -97,6 +98,12 @@ class UsageError(NightherdError):
 
     exit_code = 2
     http_status = 400
+
+
+class InvalidInputsError(UsageError):
+    """The workflow does not take these inputs."""
+
+    http_status = 422
 
 
 class WorkspaceError(NightherdError):

@@ -26,6 +26,7 @@ class Action(StrEnum):
     FOLLOW_JOB = "follow_job"
     IMPORT_CLAUDE = "import_claude"
     IMPORT_HERDCTL = "import_herdctl"
+    IMPORT_LASTLIGHT = "import_lastlight"
     ANSWER_INBOX_ITEM = "answer_inbox_item"
     ANSWER_QUESTION = "answer_question"
     LIST_AGENTS = "list_agents"
@@ -34,6 +35,8 @@ class Action(StrEnum):
     LIST_JOBS = "list_jobs"
     LIST_SCHEDULES = "list_schedules"
     LIST_SESSIONS = "list_sessions"
+    LIST_RUNS = "list_runs"
+    LIST_WORKFLOWS = "list_workflows"
     LIST_WORKSPACES = "list_workspaces"
     MANAGE_DAEMON = "manage_daemon"
     MERGE_JOB = "merge_job"
@@ -65,7 +68,18 @@ class Action(StrEnum):
     SHOW_JOB = "show_job"
     SHOW_LIMITS = "show_limits"
     SHOW_STATUS = "show_status"
+    SHOW_RUN = "show_run"
+    SHOW_WORKFLOW = "show_workflow"
     SHOW_WORKSPACE = "show_workspace"
+    CANCEL_RUN = "cancel_run"
+    RETRY_RUN = "retry_run"
+    RUN_WORKFLOW = "run_workflow"
+    FOLLOW_RUN = "follow_run"
+    FORK_RUN = "fork_run"
+    RAISE_RUN_LIMIT = "raise_run_limit"
+    RESUME_RUN = "resume_run"
+    SIGNAL_RUN = "signal_run"
+    ENABLE_WORKFLOW = "enable_workflow"
     START_DAEMON = "start_daemon"
     START_WORKER = "start_worker"
     TAKE_OVER_SESSION = "take_over_session"
@@ -84,6 +98,10 @@ class NextStep(NamedTuple):
     """The limit to raise, and the value to raise it to."""
     maximum: str | None = None
     workspace: str | None = None
+    run: str | None = None
+    workflow: str | None = None
+    event: str | None = None
+    """The event that a run waits for."""
 
 
 SpellStep = Callable[[NextStep], str]
@@ -106,6 +124,7 @@ PLAIN = {
     Action.FOLLOW_JOB: "follow {job}",
     Action.IMPORT_CLAUDE: "import it from Claude Code",
     Action.IMPORT_HERDCTL: "import it from herdctl",
+    Action.IMPORT_LASTLIGHT: "import it from Last Light",
     Action.LIST_AGENTS: "list the agents",
     Action.LIST_CHECKPOINTS: "list the checkpoints of {job}",
     Action.LIST_INBOX: "list the inbox",
@@ -145,6 +164,19 @@ PLAIN = {
     Action.TAKE_OVER_SESSION: "take over {session}",
     Action.VERIFY_STATE: "verify the state directory",
     Action.LIST_WORKSPACES: "list the workspaces",
+    Action.LIST_RUNS: "list the runs",
+    Action.LIST_WORKFLOWS: "list the workflows",
+    Action.SHOW_RUN: "look at {run}",
+    Action.SHOW_WORKFLOW: "look at workflow {workflow}",
+    Action.CANCEL_RUN: "cancel {run}",
+    Action.RETRY_RUN: "retry {run}",
+    Action.RUN_WORKFLOW: "run workflow {workflow}",
+    Action.FOLLOW_RUN: "follow {run}",
+    Action.FORK_RUN: "fork {run} at a phase",
+    Action.RAISE_RUN_LIMIT: "raise the limit of {run}",
+    Action.RESUME_RUN: "resume {run}",
+    Action.SIGNAL_RUN: "send {event} to {run}",
+    Action.ENABLE_WORKFLOW: "enable workflow {workflow}",
     Action.SHOW_WORKSPACE: "look at workspace {workspace}",
     Action.CLEAN_WORKSPACE: "remove workspace {workspace} with its changes",
     Action.SHOW_DIFF: "look at the changes of {job}",
@@ -164,6 +196,9 @@ def plain_step(step: NextStep) -> str:
         limit=step.limit or "the limit",
         maximum=step.maximum or "a higher value",
         workspace=step.workspace or "the workspace",
+        run=step.run or "the run",
+        workflow=step.workflow or "the workflow",
+        event=step.event or "the event",
     )
 
 

@@ -28,6 +28,8 @@ from nightherd.model.sessions.session import (
     status_between_jobs,
 )
 from nightherd.model.worker import WORKER_LIFECYCLE, WorkerStatus
+from nightherd.model.workflows.node import NODE_LIFECYCLE, NodeStatus
+from nightherd.model.workflows.run import RUN_LIFECYCLE, RunStatus
 from nightherd.model.workspaces.workspace import WORKSPACE_LIFECYCLE, WorkspaceStatus
 
 LIFECYCLES: list[tuple[Lifecycle[StrEnum], type[StrEnum]]] = [
@@ -39,6 +41,8 @@ LIFECYCLES: list[tuple[Lifecycle[StrEnum], type[StrEnum]]] = [
     (AGENT_LIFECYCLE, AgentStatus),  # type: ignore[list-item]
     (ITEM_LIFECYCLE, ItemStatus),
     (WORKSPACE_LIFECYCLE, WorkspaceStatus),  # type: ignore[list-item]
+    (RUN_LIFECYCLE, RunStatus),  # type: ignore[list-item]
+    (NODE_LIFECYCLE, NodeStatus),  # type: ignore[list-item]
 ]
 every_lifecycle = pytest.mark.parametrize(
     ("lifecycle", "statuses"), LIFECYCLES, ids=[lifecycle.noun for lifecycle, _ in LIFECYCLES]

@@ -75,6 +75,26 @@ from nightherd.model.sessions.changes import (
 from nightherd.model.sessions.session import Session
 from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker, WorkerStatus
+from nightherd.model.workflows.conductor.changes import (
+    AdvanceRun,
+    CancelRun,
+    MergeScratch,
+    OverrideWorkflow,
+    RaiseRun,
+    SendEvent,
+    StartRun,
+)
+from nightherd.model.workflows.rows import (
+    PinnedWorkflow,
+    WorkflowContext,
+    WorkflowEvent,
+    WorkflowNode,
+    WorkflowNodeTexts,
+    WorkflowOverride,
+    WorkflowRun,
+    WorkflowScratch,
+)
+from nightherd.model.workflows.run import RunId
 from nightherd.model.workspaces.changes import (
     LandWorkspace,
     LeaveWorkspace,
@@ -110,6 +130,14 @@ Row = (
     | Notification
     | NotificationTexts
     | Workspace
+    | PinnedWorkflow
+    | WorkflowRun
+    | WorkflowContext
+    | WorkflowScratch
+    | WorkflowNode
+    | WorkflowNodeTexts
+    | WorkflowEvent
+    | WorkflowOverride
 )
 """One row of state. Every field is a column; the first is the key."""
 
@@ -156,6 +184,8 @@ class FireSlot(msgspec.Struct, frozen=True, kw_only=True):
     next_run_at: datetime | None
     next_due_at: datetime | None = None
     job: SubmitJob | None = None
+    run: StartRun | None = None
+    """What a schedule of a workflow starts."""
     override: str | None = None
     max_overlap: int | None = None
     max_suspended: int | None = None
@@ -167,10 +197,12 @@ class FireSlot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordDelivery(msgspec.Struct, frozen=True, kw_only=True):
-    """A message came in by a webhook and gets its one outcome: `job`, or ignored for the delivery's reason."""
+    """A message came in by a webhook and gets its one outcome: `job`, `runs`, or ignored for the delivery's reason."""
 
     delivery: Delivery
     job: SubmitJob | None = None
+    runs: tuple[StartRun, ...] = ()
+    """What it starts of workflows. One that is dropped or switched off takes no other with it."""
 
 
 class SaveCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,6 +274,13 @@ Change = (
     | NoteWorkspace
     | LandWorkspace
     | RemoveWorkspace
+    | StartRun
+    | AdvanceRun
+    | CancelRun
+    | SendEvent
+    | MergeScratch
+    | RaiseRun
+    | OverrideWorkflow
 )
 
 
@@ -282,6 +321,8 @@ class Why(StrEnum):
     """The inbox item is not open any more: somebody answered it, it expired, or what it was about ended."""
     NOT_ALLOWED = "not_allowed"
     """Whoever answers is not one of those who may."""
+    SWITCHED_OFF = "switched_off"
+    """A person has switched the workflow off."""
     WORKSPACE_BUSY = "workspace_busy"
     """A job that has not ended works in the workspace."""
     OVER_BUDGET = "over_budget"
@@ -295,8 +336,12 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     job: Job | None = None
     texts: JobTexts | None = None
     """The job's texts, where it was taken: the worker needs them next."""
-    deleted: tuple[ScheduleOverride, ...] = ()
+    deleted: tuple[ScheduleOverride | WorkflowOverride, ...] = ()
     """Rows that are gone now, without what they said. Only overrides are ever deleted."""
+    run_id: RunId | None = None
+    """The workflow run it is about."""
+    then: tuple[Change, ...] = ()
+    """What follows from it: decided on the rows as they are then, in the same transaction."""
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
@@ -306,6 +351,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     job: Job | None = None
     hit: Hit | None = None
+    run_id: RunId | None = None
 
 
 Answer = Applied | Refused

@@ -7,11 +7,13 @@ rows written are the images the ledger keeps (INV-TERMINAL, INV-FENCE, INV-ONCE)
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nightherd.errors import RefusedError
 from nightherd.model import change as changes
-from nightherd.model.change import Answer, Applied, Change
+from nightherd.model.change import Answer, Applied, Change, Refused, Why
 from nightherd.model.checkpoints import decisions as checkpoints
 from nightherd.model.checkpoints.checkpoint import RemoveCheckpoints
 from nightherd.model.decisions import records
@@ -33,6 +35,9 @@ from nightherd.model.schedules import decisions as schedules
 from nightherd.model.schedules.schedule import OverrideSchedule, PlanSchedule
 from nightherd.model.sessions import changes as session_changes
 from nightherd.model.sessions import decisions as sessions
+from nightherd.model.workflows.conductor import changes as run_changes
+from nightherd.model.workflows.conductor import decisions as runs
+from nightherd.model.workflows.conductor.following import with_runs
 from nightherd.model.workspaces import changes as workspace_changes
 from nightherd.model.workspaces import decisions as workspaces
 
@@ -89,6 +94,13 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     workspace_changes.NoteWorkspace: workspaces.note,
     workspace_changes.LandWorkspace: workspaces.land,
     workspace_changes.RemoveWorkspace: workspaces.remove,
+    run_changes.StartRun: runs.start,
+    run_changes.AdvanceRun: runs.advance,
+    run_changes.CancelRun: runs.cancel,
+    run_changes.SendEvent: runs.send_event,
+    run_changes.MergeScratch: runs.merge_scratch,
+    run_changes.RaiseRun: runs.raise_limits,
+    run_changes.OverrideWorkflow: runs.override,
 }
 """Who decides which change."""
 
@@ -102,5 +114,39 @@ def decide(change: Change, rows: Rows) -> Answer:
     """What `change` does to `rows`: every row to write, or the reason it is refused. Writes nothing."""
     answer = DECISIONS[type(change)](change, rows)
     if isinstance(answer, Applied) and type(change) not in IMPORTED:
-        return inbox.with_items(change, answer, rows)
+        return with_runs(change, inbox.with_items(change, answer, rows), rows)
     return answer
+
+
+Write = Callable[[Applied], None]
+"""Writes the rows of one decision, so that the next one sees them."""
+
+
+def carry_out(change: Change, rows: Rows, write: Write) -> Answer:
+    """Decide `change` and all that follows from it, writing as it goes; return the answer to `change` itself.
+
+    What follows is part of the change: if it is refused, `RefusedError` is raised, and the store undoes all of it
+    (INV-RUNS).
+    """
+    answer = decide(change, rows)
+    if not isinstance(answer, Applied):
+        return answer
+    write(answer)
+    waiting = deque(answer.then)
+    while waiting:
+        following = waiting.popleft()
+        then = decide(following, rows)
+        if isinstance(then, Refused):
+            if then.why in HARMLESS:
+                continue
+            raise RefusedError(
+                f"{type(following).__name__} was refused while {type(change).__name__} was carried out:"
+                f" {then.message}"
+            )
+        write(then)
+        waiting.extend(then.then)
+    return answer
+
+
+HARMLESS = frozenset({Why.STATUS, Why.DECIDED, Why.DUPLICATE})
+"""Refusals of what follows that say it is so already."""

@@ -35,7 +35,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One address that messages come in by, and what is made of them."""
 
     name: str
-    agent: str
+    agent: str | None
+    """None where only workflows are started by it."""
     schedule: str | None = None
     """The agent's schedule that it fires, with that one's prompt, inputs, session and limits."""
     prompt: str | None = None
@@ -196,6 +197,8 @@ class DeliveryOutcome(StrEnum):
     """What became of a delivery."""
 
     JOB = "job"
+    RUN = "run"
+    """It started runs of workflows, and made no job."""
     IGNORED = "ignored"
     """It was in order, and about something its endpoint does not act on."""
 
@@ -217,7 +220,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """Of the body as it came."""
     job_id: JobId | None = None
     reason: str | None = None
-    """Why it was ignored."""
+    """Why it was ignored, or started no run of some workflow."""
+    run_ids: str = ""
+    """The runs that it started, apart by spaces."""
 
 
 def delivery_key(endpoint: str, delivery_id: str) -> str:

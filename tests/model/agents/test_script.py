@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightherd.model.agents.script import (
+    End,
     Fail,
     Repeat,
     Say,
@@ -21,6 +22,7 @@ from nightherd.model.agents.script import (
     Turn,
     UseTool,
     compile_script,
+    ends_job,
 )
 from nightherd.model.usage import Usage
 
@@ -30,6 +32,7 @@ TOOL = UseTool("Bash", {"command": "true"})
 SLEEP = Sleep(timedelta(seconds=1))
 USAGE = Spend(Usage(input_tokens=1))
 FAIL = Fail("x", "broke")
+END = End()
 
 
 def turns(*steps: Step) -> list[Turn]:
@@ -54,6 +57,11 @@ def turns(*steps: Step) -> list[Turn]:
         ((SAY, FAIL), [(SAY,), (FAIL,)]),
         ((THINK, FAIL, USAGE, SAY), [(THINK, FAIL, USAGE), (SAY,)]),
         ((SAY, SLEEP), [(SAY,), (SLEEP,)]),
+        ((SAY, END, ASK), [(SAY, END), (ASK,)]),
+        ((TOOL, END, USAGE, ASK), [(TOOL, END, USAGE), (ASK,)]),
+        ((THINK, END, SAY), [(THINK, END), (SAY,)]),
+        ((END, SAY), [(END,), (SAY,)]),
+        ((Repeat(2, (SAY, END)), END), [(SAY, END), (SAY, END), (END,)]),
         ((Repeat(2, (SAY, TOOL)),), [(SAY, TOOL), (SAY, TOOL)]),
         ((SAY, Repeat(1, (TOOL,))), [(SAY,), (TOOL,)]),
         ((THINK, Repeat(1, (SAY,)), USAGE), [(THINK,), (SAY,), (USAGE,)]),
@@ -68,7 +76,16 @@ def test_a_turn_is_one_answer_and_its_tool_call(
     assert turns(*steps) == expected
 
 
-actions: st.SearchStrategy[Step] = st.sampled_from([SAY, ASK, THINK, TOOL, SLEEP, USAGE, FAIL])
+def test_a_job_ends_with_the_turn_that_has_the_step() -> None:
+    assert [ends_job(turn) for turn in (*turns(SAY, END, TOOL, END, USAGE, ASK), None)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+actions: st.SearchStrategy[Step] = st.sampled_from([SAY, ASK, THINK, TOOL, SLEEP, USAGE, FAIL, END])
 scripts: st.SearchStrategy[list[Step]] = st.recursive(
     st.lists(actions, max_size=6),
     lambda inner: st.lists(

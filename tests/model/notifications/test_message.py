@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nightherd.cli.next_steps import command_for
 from nightherd.errors import InvalidValueError
 from nightherd.model.ids import JobId
-from nightherd.model.inbox.item import InboxItem, ItemKind, ItemStatus, item_id
+from nightherd.model.inbox.item import InboxItem, InboxTexts, ItemKind, ItemStatus, item_id
 from nightherd.model.jobs.job import Job, JobStatus, TriggerType
 from nightherd.model.notifications.digest import DigestFacts, digest_fields, digest_texts, last_due
 from nightherd.model.notifications.events import Happening
@@ -103,6 +103,24 @@ def test_agents_cannot_call_everybody(hostile: str) -> None:
 
     assert hostile not in message.text
     assert hostile not in message.title
+
+
+def test_an_approval_says_first_why_it_is_asked() -> None:
+    item = InboxItem(
+        id=item_id("k"),
+        kind=ItemKind.APPROVAL,
+        status=ItemStatus.PENDING,
+        created_at=NOW,
+        subject=JOB.id,
+        title="run it again? Bash: make",
+        dedupe_key="k",
+    )
+    body = {"tool": "Bash", "input": {"command": "make"}, "note": "run it again?"}
+    happening = Happening(event=NotifyEvent.APPROVAL, key="k", item=item)
+
+    fields = fields_of(happening, InboxTexts(item_id=item.id, body=body), job=JOB)
+
+    assert fields["what"] == "run it again?\n\nBash: make"
 
 
 def test_a_place_that_is_not_known_is_an_error_when_the_file_is_read() -> None:

@@ -20,6 +20,7 @@ from model.workflows.workflow_values import (
 )
 from nightherd.model.workflows.advance import advance, end_message
 from nightherd.model.workflows.definition import (
+    AgentAction,
     Artifact,
     ArtifactKind,
     GateAction,
@@ -104,6 +105,16 @@ def test_a_condition_without_a_value_fails_the_phase_and_says_why() -> None:
     assert story.error_of("b") == "when: phases.a.output is null and has no fields"
     assert story.status == "failed"
     assert story.run.error == "a failed: failed (and 1 more)"
+
+
+def test_a_prompt_begins_with_the_text_of_its_skill_which_is_no_template() -> None:
+    skilled = AgentAction(agent="coder", skill="s", skill_text="Say ${nope}.", prompt="${inputs.x}")
+    alone = AgentAction(agent="coder", skill="s", skill_text="Say ${nope}.")
+
+    story = Story(phase("a", skilled), phase("b", alone), inputs={"x": "hi"})
+
+    assert story.run.prompts["a", 0, -1, 1] == "Say ${nope}.\n\nhi"
+    assert story.run.prompts["b", 0, -1, 1] == "Say ${nope}."
 
 
 def test_a_prompt_without_a_value_fails_the_phase_without_a_retry() -> None:

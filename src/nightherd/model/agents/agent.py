@@ -11,7 +11,7 @@ import msgspec
 
 from nightherd.errors import AgentNotFoundError, RefusedError
 from nightherd.model.agents.mcp import McpServer
-from nightherd.model.agents.runtime import RuntimeCapabilities
+from nightherd.model.agents.runtime import RuntimeCapabilities, RuntimeName
 from nightherd.model.agents.script import Script
 from nightherd.model.hooks import Hook, Identity
 from nightherd.model.inbox.review import ApprovalRule
@@ -24,8 +24,12 @@ from nightherd.model.schedules.rule import Schedule
 from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.model.units import MicroUsd
 from nightherd.model.webhooks import Web, Webhooks
+from nightherd.model.workflows.definition import WorkflowDefinition
 from nightherd.model.workspaces.policy import SHARED, WorkspacePolicy
 from nightherd.next_step import Action, NextStep
+
+WORKFLOW_PREFIX = "workflow:"
+"""How the stand-ins of workflows are named; no agent has a name with a colon."""
 
 
 class Durability(StrEnum):
@@ -150,6 +154,10 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None = None
     files: tuple[str, ...] = ()
     """Every file it was loaded from."""
+    workflows: Mapping[str, WorkflowDefinition] = msgspec.field(default_factory=dict)
+    """By qualified name."""
+    withheld_workflows: frozenset[str] = frozenset()
+    """Workflows of the files that are left out until a person accepts them."""
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What `.env` adds to the environment of agents; the process's own variables win."""
     dotenv: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -180,6 +188,11 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """Where people are told what happens."""
 
     @property
+    def scheduled(self) -> Mapping[str, Agent]:
+        """Everything that has schedules: the agents, and a stand-in `workflow:NAME` for each workflow with some."""
+        return {**self.agents, **workflow_agents(self.workflows)}
+
+    @property
     def standing(self) -> dict[str, str | None]:
         """Every agent's name with the reason why none of its jobs may run."""
         return {name: agent.blocked_text for name, agent in self.agents.items()}
@@ -187,6 +200,30 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         # What `.env` says may be secret.
         return f"Fleet(file={self.file!r}, agents={list(self.agents)!r})"
+
+
+def workflow_agents(workflows: Mapping[str, WorkflowDefinition]) -> dict[str, Agent]:
+    """Return a stand-in for each workflow that has schedules, under which they are planned and shown."""
+    found: dict[str, Agent] = {}
+    for name, workflow in workflows.items():
+        if workflow.triggers.schedules:
+            schedules = {
+                key: Schedule(
+                    name=key,
+                    rule=one.rule,
+                    timezone=one.timezone,
+                    prompt=f"Run workflow {name}.",
+                    inputs=one.inputs,
+                )
+                for key, one in workflow.triggers.schedules.items()
+            }
+            found[f"{WORKFLOW_PREFIX}{name}"] = Agent(
+                name=f"{WORKFLOW_PREFIX}{name}",
+                runtime=RuntimeCapabilities(name=RuntimeName("workflow")),
+                working_directory=workflow.working_directory or "",
+                schedules=schedules,
+            )
+    return found
 
 
 def get_agent(

@@ -1,8 +1,8 @@
 """Script: what a scripted agent plays, as a value, and which of its steps make up which turn.
 
 A turn is one answer and its tool call. In a script it is the steps up to and including a `tool`, or up to
-a `say` that no `tool` follows; `sleep`, `think` and `fail` belong to the turn they lead into, `usage` to
-the turn that has begun, or else to the one right before it. A `repeat` stands for itself: turns never
+a `say` that no `tool` follows; `sleep`, `think` and `fail` belong to the turn they lead into, `usage` and `end`
+to the turn that has begun, or else to the one right before it. A `repeat` stands for itself: turns never
 cross its edges. So the n-th turn of a script has always the same steps, which is what lets a resumed
 job continue where the record ends.
 """
@@ -18,7 +18,7 @@ import msgspec
 from nightherd.model.usage import Usage
 
 
-class Say(msgspec.Struct, frozen=True):
+class Say(msgspec.Struct, frozen=True, tag=True):
     """Answer with a text."""
 
     text: str
@@ -26,32 +26,32 @@ class Say(msgspec.Struct, frozen=True):
     """How long the text takes to come, word by word."""
 
 
-class Think(msgspec.Struct, frozen=True):
+class Think(msgspec.Struct, frozen=True, tag=True):
     """Think aloud before the answer."""
 
     text: str
 
 
-class UseTool(msgspec.Struct, frozen=True):
+class UseTool(msgspec.Struct, frozen=True, tag=True):
     """Call a tool, for real, in the working directory."""
 
     name: str
     input: Mapping[str, Any]
 
 
-class Sleep(msgspec.Struct, frozen=True):
+class Sleep(msgspec.Struct, frozen=True, tag=True):
     """Take this long."""
 
     duration: timedelta
 
 
-class Spend(msgspec.Struct, frozen=True):
+class Spend(msgspec.Struct, frozen=True, tag=True):
     """Report tokens and money for the turn."""
 
     usage: Usage
 
 
-class Fail(msgspec.Struct, frozen=True):
+class Fail(msgspec.Struct, frozen=True, tag=True):
     """End with an error."""
 
     code: str
@@ -62,6 +62,10 @@ class Fail(msgspec.Struct, frozen=True):
     """When it may."""
 
 
+class End(msgspec.Struct, frozen=True, tag=True):
+    """End the job here; the next job of the session plays on."""
+
+
 class Repeat(msgspec.Struct, frozen=True):
     """Play `steps` `count` times."""
 
@@ -69,9 +73,14 @@ class Repeat(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
 
 
-Step = Say | Think | UseTool | Sleep | Spend | Fail | Repeat
-Action = Say | Think | UseTool | Sleep | Spend | Fail
+Step = Say | Think | UseTool | Sleep | Spend | Fail | End | Repeat
+Action = Say | Think | UseTool | Sleep | Spend | Fail | End
 Turn = tuple[Action, ...]
+
+
+def ends_job(turn: Turn | None) -> bool:
+    """Return whether a job ends with this turn, also where the script goes on."""
+    return any(isinstance(step, End) for step in turn or ())
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -145,9 +154,11 @@ def compile_script(steps: Sequence[Step]) -> Script:
                 close()
                 # Also one that plays nothing: turns do not cross its edges either.
                 blocks.append(Block(count, compile_script(inner)))
-            case Spend() if not current and blocks and not isinstance(blocks[-1].content, Script):
+            case Spend() | End() if (
+                not current and blocks and not isinstance(blocks[-1].content, Script)
+            ):
                 blocks[-1] = Block(1, (*blocks[-1].content, step))
-            case UseTool() | Fail():
+            case UseTool() | Fail() | End():
                 current.append(step)
                 close()
             case Say():

@@ -46,6 +46,14 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True):
     """The login of its latest execution (model/limits/login.py)."""
 
 
+def stands_for_workflow(name: str) -> bool:
+    """Whether that is no agent of a fleet file: what runs the commands of workflows, or a workflow with schedules.
+
+    Agents have no colon in their names.
+    """
+    return ":" in name
+
+
 def after_job_moved(state: AgentState, job: Job, oldest_running: JobId | None) -> AgentState:
     """The agent's state once `job` stands as it does now; `oldest_running` counts `job` when it runs.
 

@@ -48,8 +48,12 @@ def state_document(
     events: Iterable[Event],
     *,
     saved_at: datetime,
+    directive: str | None = None,
 ) -> dict[str, Any]:
-    """The document of a job at `checkpoint`; `events` are the job's, from the first to anywhere behind it."""
+    """The document of a job at `checkpoint`; `events` are the job's, from the first to anywhere behind it.
+
+    `directive` is what the job carries out, where that is not its agent: a phase of a workflow.
+    """
     header = checkpoint.header
     messages, partial = conversation(events, until=checkpoint.seq)
     system = header.get("system_prompt")
@@ -58,7 +62,7 @@ def state_document(
     suspension = header.get("suspension")
     return {
         "thread_id": job.id,
-        "directive": job.agent,
+        "directive": directive or job.agent,
         "version": VERSION,
         "saved_at": _instant(saved_at),
         "parent_thread_id": job.parent_job_id,

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
-from nightherd.model.change import AdoptRows, Answer, Applied, RecordDelivery, Refused, Row, Why
+from nightherd.model.change import (
+    AdoptRows,
+    Answer,
+    Applied,
+    Change,
+    RecordDelivery,
+    Refused,
+    Row,
+    Why,
+)
 from nightherd.model.decisions.around import missing
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.inbox.item import InboxItem
 from nightherd.model.jobs.changes import CorrectJob
 from nightherd.model.jobs.job import Job
 from nightherd.model.schedules.decisions import submit
@@ -14,6 +26,9 @@ from nightherd.model.sessions.changes import AdoptTurns, ForkSession, RefreshAdo
 from nightherd.model.sessions.decisions import fork
 from nightherd.model.sessions.session import Session, SessionStatus
 from nightherd.model.webhooks import Delivery, DeliveryOutcome
+from nightherd.model.workflows.conductor import decisions as runs
+from nightherd.model.workflows.conductor.changes import StartRun
+from nightherd.model.workflows.rows import WorkflowRun
 
 
 def correct(change: CorrectJob, rows: Rows) -> Answer:
@@ -30,18 +45,23 @@ def correct(change: CorrectJob, rows: Rows) -> Answer:
 
 
 def adopt(change: AdoptRows, rows: Rows) -> Answer:
-    """The rows that were not known yet, jobs and sessions numbered in the order given."""
+    """The rows that were not known yet; jobs, sessions, runs and inbox items numbered in the order given."""
     written: list[Row] = []
-    next_job, next_session = rows.next_job_number(), rows.next_session_number()
+    first: dict[type[Row], Callable[[], int]] = {
+        Job: rows.next_job_number,
+        Session: rows.next_session_number,
+        WorkflowRun: rows.next_run_number,
+        InboxItem: rows.next_item_number,
+    }
+    numbers: dict[type[Row], int] = {}
     for row in change.rows:
-        if rows.get(type(row), key_of(row)) is not None:
+        kind = type(row)
+        if rows.get(kind, key_of(row)) is not None:
             continue
-        if isinstance(row, Job):
-            written.append(replace(row, number=next_job))
-            next_job += 1
-        elif isinstance(row, Session):
-            written.append(replace(row, number=next_session))
-            next_session += 1
+        if isinstance(row, Job | Session | WorkflowRun | InboxItem):
+            number = numbers[kind] if kind in numbers else first[kind]()
+            numbers[kind] = number + 1
+            written.append(replace(row, number=number))
         else:
             written.append(row)
     return Applied(rows=tuple(written))
@@ -92,13 +112,34 @@ def record(change: RecordDelivery, rows: Rows) -> Answer:
     delivery = change.delivery
     known = rows.get(Delivery, delivery.id)
     if known is not None:
-        job = rows.get(Job, known.job_id) if known.job_id is not None else None
+        made = rows.get(Job, known.job_id) if known.job_id is not None else None
         found = f"delivery {delivery.id} was already accepted"
-        return Refused(why=Why.DUPLICATE, message=found, job=job)
-    if change.job is None:
-        return Applied(rows=(replace(delivery, outcome=DeliveryOutcome.IGNORED, job_id=None),))
-    submitted = submit(change.job, rows)
-    if isinstance(submitted, Refused) or submitted.job is None:
-        return submitted
-    taken = replace(delivery, outcome=DeliveryOutcome.JOB, job_id=submitted.job.id, reason=None)
-    return Applied(rows=(*submitted.rows, taken), job=submitted.job)
+        return Refused(why=Why.DUPLICATE, message=found, job=made)
+    job: Job | None = None
+    written: list[Row] = []
+    then: list[Change] = []
+    reasons: list[str] = []
+    if change.job is not None:
+        submitted = submit(change.job, rows)
+        if isinstance(submitted, Refused) or submitted.job is None:
+            return submitted
+        job = submitted.job
+        written += submitted.rows
+    for start in change.runs:
+        if rows.get(WorkflowRun, start.run.id) is not None:
+            return Refused(why=Why.ID_TAKEN, message=f"there is a run {start.run.id} already")
+        refused = runs.refused(start, rows)
+        if refused is None:
+            then.append(start)
+        else:
+            reasons.append(refused.message)
+    started = " ".join(one.run.id for one in then if isinstance(one, StartRun))
+    outcome = DeliveryOutcome.RUN if started else DeliveryOutcome.IGNORED
+    taken = replace(
+        delivery,
+        outcome=DeliveryOutcome.JOB if job is not None else outcome,
+        job_id=None if job is None else job.id,
+        run_ids=started,
+        reason="; ".join(reasons) or (None if job is not None or started else delivery.reason),
+    )
+    return Applied(rows=(*written, taken), job=job, then=tuple(then))

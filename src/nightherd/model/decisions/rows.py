@@ -11,10 +11,12 @@ import msgspec
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId
-from nightherd.model.jobs.job import Job
+from nightherd.model.jobs.job import Execution, Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.notifications.notification import Notification, TargetState
 from nightherd.model.sessions.session import Session, SessionKey
+from nightherd.model.workflows.rows import RunNodes, WorkflowEvent, WorkflowRun
+from nightherd.model.workflows.run import RunId
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -103,6 +105,36 @@ class Rows(Protocol):
     def next_workspace_number(self) -> int: ...
     def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:
         """The jobs that have not ended and work, or worked last, in the workspace."""
+
+    def run_nodes(self, run_id: RunId) -> RunNodes:
+        """Every node of the run."""
+
+    def run_with_dedupe_key(self, key: str) -> WorkflowRun | None: ...
+
+    def open_runs_of_key(self, key: str, limit: int) -> Sequence[WorkflowRun]:
+        """The runs of a concurrency key that run or are paused, oldest first, at most `limit`."""
+
+    def open_runs_of_schedule(
+        self, workflow: str, schedule: str, limit: int
+    ) -> Sequence[WorkflowRun]:
+        """The runs of a workflow's schedule that have not ended, oldest first, at most `limit`."""
+
+    def queued_runs_of_key(self, key: str, limit: int) -> Sequence[WorkflowRun]:
+        """The runs of a concurrency key that are queued, oldest first, at most `limit`."""
+
+    def waiting_jobs_in_run(self, run_id: RunId, at: datetime, limit: int) -> Sequence[Job]:
+        """The jobs of the run, and of runs below it, that wait and may be taken at `at`, first to last."""
+
+    def events_of_run(self, run_id: RunId) -> Sequence[WorkflowEvent]:
+        """Every event that was sent to the run, first to last."""
+
+    def executions_of(self, job_id: JobId) -> Sequence[Execution]:
+        """Every execution of the job, first to last."""
+
+    def used_in_run(self, run_id: RunId, *, besides: JobId) -> Used:
+        """What all jobs of the run, of runs below it and of jobs below those have used and set aside, leaving out `besides`."""
+
+    def next_run_number(self) -> int: ...
 
     def unsent_notifications(self, target: str) -> Sequence[Notification]:
         """Everything that is still to be sent to the target, due or not."""

@@ -11,6 +11,7 @@ import msgspec
 from nightherd.model.ids import JobId
 from nightherd.model.inbox.item import Asked, ItemId, Verdict
 from nightherd.model.jobs.changes import ResumeJob, SubmitJob
+from nightherd.model.workflows.conductor.changes import StartRun
 
 
 class AskPerson(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +51,8 @@ class AnswerItem(msgspec.Struct, frozen=True, kw_only=True):
     """The answer link that it was given by; it counts once."""
     resume: ResumeJob | None = None
     job: SubmitJob | None = None
+    run: StartRun | None = None
+    """The run that does the work of a failed one again."""
 
 
 class ExpireItem(msgspec.Struct, frozen=True, kw_only=True):

@@ -117,7 +117,12 @@ def answer(change: AnswerItem, rows: Rows) -> Answer:
     effect = _effect(change, decided, rows)
     if isinstance(effect, Refused):
         return effect
-    return Applied(rows=(decided, kept, said, *used, *effect.rows), job=effect.job)
+    return Applied(
+        rows=(decided, kept, said, *used, *effect.rows),
+        job=effect.job,
+        run_id=effect.run_id,
+        then=effect.then,
+    )
 
 
 def _refused(change: AnswerItem, item: InboxItem, texts: InboxTexts) -> Refused | None:
@@ -131,7 +136,7 @@ def _refused(change: AnswerItem, item: InboxItem, texts: InboxTexts) -> Refused 
     if texts.approvers and change.by not in texts.approvers:
         names = ", ".join(texts.approvers)
         return Refused(why=Why.NOT_ALLOWED, message=f"only {names} may answer {item.id}")
-    if change.input is not None and item.quorum > 1:
+    if change.input is not None and item.quorum > 1 and item.node_id is None:
         message = (
             f"{item.id} needs {item.quorum} people: they approve the same arguments, or one rejects"
         )
@@ -157,6 +162,8 @@ def _refused_link(link: AnswerLink | None, item: InboxItem, change: AnswerItem) 
 
 def _effect(change: AnswerItem, item: InboxItem, rows: Rows) -> Applied | Refused:
     """What the decision sets in motion."""
+    if change.run is not None:
+        return Applied(rows=(), run_id=change.run.run.id, then=(change.run,))
     if change.job is not None:
         return submit(change.job, rows)
     if change.resume is not None:
@@ -323,7 +330,7 @@ def _asked_of(job: Job, at: datetime) -> Asked | None:
             if job.suspend_reason is SuspendReason.APPROVAL:
                 return None  # the execution asked by itself
             kind = ItemKind.LIMIT if job.suspend_reason in LIMITED else ItemKind.FAILURE
-        case JobStatus.FAILED if job.parent_job_id is None:
+        case JobStatus.FAILED if job.parent_job_id is None and job.node_id is None:
             kind = ItemKind.FAILURE
         case _:
             return None

@@ -144,6 +144,10 @@ class InboxItem(msgspec.Struct, frozen=True, kw_only=True):
     decided_via: str | None = None
     """Where the answer came from: `cli`, `api`, `library`, `link`, `expiry` ..."""
     verdict: Verdict | None = None
+    workflow_run_id: str | None = None
+    """The workflow run that asks, or that failed."""
+    node_id: str | None = None
+    """The gate of that run."""
     number: int = 0
     """Place in the order of asking, and the cursor of lists."""
 

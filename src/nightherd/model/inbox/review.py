@@ -63,6 +63,8 @@ class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
     """What it would change, as far as that can be seen: the diff of an edit."""
     question: Question | None = None
     """Set for a call that asks a person instead of doing something."""
+    note: str | None = None
+    """What is asked about the call on one line, where it is not whether a rule's call may run."""
     terms: ApprovalTerms = ApprovalTerms()
     is_allowed: bool = False
     """Whether the rules allow it by now: nobody new is asked, but what people were asked before still counts."""
@@ -103,4 +105,5 @@ def title_of(call: ProposedCall) -> str:
     )
     if shown is None:
         shown = ", ".join(f"{name}={value}" for name, value in call.input.items())
-    return f"{call.tool}: {' '.join(str(shown).split())}"
+    title = f"{call.tool}: {' '.join(str(shown).split())}"
+    return title if call.note is None else f"{call.note} {title}"

@@ -155,6 +155,8 @@ class ClaimJob(msgspec.Struct, frozen=True, kw_only=True):
     repos: Mapping[str, str]
     fleet_limit: int | None = None
     stopped_by: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    run_id: str | None = None
+    """Only jobs of this workflow run, and of runs below it, are taken."""
 
 
 class CancelJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,10 @@ from nightherd.model.jobs.decisions import start
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.login_decisions import limit_in_the_way
 from nightherd.model.worker import WORKER_LIFECYCLE, Worker, WorkerStatus
+from nightherd.model.workflows.run import RunId
 
+IN_RUN = 100
+"""Waiting jobs of a run that are looked at for one that may start."""
 STARVING = timedelta(minutes=10)
 """After waiting this long a job's turn comes whatever its priority."""
 
@@ -38,25 +41,45 @@ def claim(change: ClaimJob, rows: Rows) -> Answer:
         return Refused(why=Why.STATUS, message=f"worker {worker.id} is {worker.status}")
     if change.fleet_limit is not None and rows.count_running() >= change.fleet_limit:
         return Refused(why=Why.NOTHING, message=f"{change.fleet_limit} jobs are running already")
+    if change.run_id is not None:
+        return _claim_in_run(change, RunId(change.run_id), rows)
     candidates = [
         job
         for agent in rows.waiting_agents()
-        if agent in change.agents and rows.count_running(agent) < change.agents[agent]
-        if limit_in_the_way(change.stopped_by.get(agent, ()), change.at, rows) is None
+        if _may_run(agent, change, rows)
         for job in _foremost(agent, change.at, rows)
     ]
     if not candidates:
         return Refused(why=Why.NOTHING, message="no job can be claimed now")
     job = min(candidates, key=lambda candidate: _place(candidate, change.at))
-    return start(
-        StartExecution(
-            job_id=job.id,
-            worker=change.worker,
-            at=change.at,
-            repo=change.repos.get(job.agent),
-            stopped_by=change.stopped_by.get(job.agent, ()),
-        ),
-        rows,
+    return start(_started(job, change), rows)
+
+
+def _claim_in_run(change: ClaimJob, run_id: RunId, rows: Rows) -> Answer:
+    """Start the first job of the run that may start."""
+    for job in rows.waiting_jobs_in_run(run_id, change.at, IN_RUN):
+        if _may_run(job.agent, change, rows):
+            answer = start(_started(job, change), rows)
+            if isinstance(answer, Applied):
+                return answer
+    return Refused(why=Why.NOTHING, message=f"no job of {run_id} can be claimed now")
+
+
+def _may_run(agent: str, change: ClaimJob, rows: Rows) -> bool:
+    """Whether the worker runs jobs of the agent, and one more may run."""
+    most = change.agents.get(agent)
+    if most is None or rows.count_running(agent) >= most:
+        return False
+    return limit_in_the_way(change.stopped_by.get(agent, ()), change.at, rows) is None
+
+
+def _started(job: Job, change: ClaimJob) -> StartExecution:
+    return StartExecution(
+        job_id=job.id,
+        worker=change.worker,
+        at=change.at,
+        repo=change.repos.get(job.agent),
+        stopped_by=change.stopped_by.get(job.agent, ()),
     )
 
 

@@ -21,7 +21,8 @@ from nightherd.model.decisions.around import (
     status_after_job,
 )
 from nightherd.model.decisions.rows import Rows
-from nightherd.model.ids import SessionId, generate_execution_id
+from nightherd.model.ids import SessionId
+from nightherd.model.jobs.begun_execution import begun_execution
 from nightherd.model.jobs.changes import (
     CancelJob,
     LoseExecution,
@@ -32,9 +33,7 @@ from nightherd.model.jobs.changes import (
 )
 from nightherd.model.jobs.job import (
     EXECUTION_LIFECYCLE,
-    EXECUTION_WORD,
     JOB_LIFECYCLE,
-    Execution,
     ExecutionStatus,
     ExitReason,
     Job,
@@ -42,7 +41,6 @@ from nightherd.model.jobs.job import (
     JobTexts,
     row_text,
 )
-from nightherd.model.jobs.overrides import issue_of_inputs
 from nightherd.model.limits.decisions import used_up
 from nightherd.model.limits.login import text_of
 from nightherd.model.limits.login_decisions import after_start, limit_in_the_way, login_in
@@ -58,6 +56,7 @@ from nightherd.model.sessions.session import (
     is_expired,
     why_not_join,
 )
+from nightherd.model.workflows.rows import WorkflowRun, is_iteration
 
 INTERRUPTED = "interrupted"
 """The error code of a job that was lost too often."""
@@ -183,21 +182,8 @@ def start(change: StartExecution, rows: Rows) -> Answer:
         runtime_session_id=session.runtime_session_id if session is not None else None,
     )
     texts = rows.get(JobTexts, job.id)
-    execution = Execution(
-        id=generate_execution_id(job.id, epoch),
-        job_id=job.id,
-        epoch=epoch,
-        worker=change.worker,
-        status=ExecutionStatus.STARTED,
-        trigger_type=EXECUTION_WORD[job.trigger_type],
-        trigger_id=job.trigger_id or job.id,
-        skill=job.agent,
-        started_at=change.at,
-        repo=change.repo,
-        issue_number=issue_of_inputs(texts.inputs) if texts is not None else None,
-        session_id=job.session_id,
-        runtime_session_id=started.runtime_session_id,
-    )
+    run = rows.get(WorkflowRun, job.workflow_run_id) if job.workflow_run_id else None
+    execution = begun_execution(change, started, texts, run)
     agent = replace(agent_after(started, rows), login=login_in(change.stopped_by))
     written: list[Row] = [started, execution, agent]
     written += after_start(change.stopped_by, change.at, rows)
@@ -299,6 +285,7 @@ def settle(change: SettleExecution, rows: Rows) -> Answer:
             done,
             stop_reason=outcome.stop_reason,
             api_duration_ms=outcome.api_duration_ms,
+            output_text=change.answer if is_iteration(job) else None,
         )
         written.append(execution)
     if change.last_checkpoint is not None:

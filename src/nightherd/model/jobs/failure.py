@@ -30,6 +30,7 @@ from nightherd.model.jobs.job import (
 from nightherd.model.jobs.outcome import EXIT_OF_CODE
 from nightherd.model.sessions.session import TIMEOUT_KEY
 from nightherd.model.units import format_duration, parse_duration
+from nightherd.model.workflows.run import RUN_ID
 from nightherd.next_step import Action, Advice, NextStep, SpellStep
 
 
@@ -83,6 +84,8 @@ FAILURES = {
     "no_model": _begin(),
     "missing_provider": _begin(),
     "template": _begin(),
+    "invalid_command": _begin(),
+    "missing_program": _begin(),
     "rate_limited": _passing(),
     "overloaded": _passing(),
     "server_error": _passing(),
@@ -101,6 +104,8 @@ FAILURES = {
     "model_failed": _lasting(),
     "unreadable_record": _lasting(),
     "hook_failed": _lasting(),
+    "command_failed": _lasting(),
+    "rejected": _lasting(),
     "claude_failed": _lasting(),
     "runtime_error": _lasting(),
     "journal_failed": _lasting(),
@@ -297,11 +302,21 @@ def advice_on(job: Job) -> Advice:
         if job.resumes_at is not None and words is not None:
             words = words.replace("the job later", "the job sooner")
     words = None if words is None else words.replace(AGAIN, "resume" if is_suspended else "retry")
+    if action is Action.RETRY_JOB and job.node_id is not None:  # a new job is no part of its run
+        return Advice(words, NextStep(Action.RETRY_RUN, run=job.workflow_run_id))
     return Advice(words, None if action is None else NextStep(action, agent=job.agent, job=job.id))
 
 
 def _shared_limit_step(job: Job) -> NextStep:
-    """Return where to look at a limit that is not the job's own: its parent knows more, if it has one."""
+    """Return where to look at a limit that is not the job's own: its parent knows more, if it has one.
+
+    The limit of a run is raised for the whole run.
+    """
+    run = RUN_ID.search(job.error or "")
+    if job.workflow_run_id is not None and run is not None:
+        limit = (job.error_code or "").removesuffix(EXCEEDED)
+        maximum = _enough(limit, job.error or "")
+        return NextStep(Action.RAISE_RUN_LIMIT, run=run[0], limit=limit or None, maximum=maximum)
     if job.parent_job_id is None or job.not_before is not None:
         return NextStep(Action.SHOW_LIMITS, agent=job.agent)
     return NextStep(Action.SHOW_JOB, job=job.parent_job_id)

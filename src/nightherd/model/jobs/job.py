@@ -132,6 +132,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     last_seq: int = 0
     workspace_id: str | None = None
     """The workspace it works in; None when it works in its agent's directory, or has not begun."""
+    workflow_run_id: str | None = None
+    """The workflow run that it is a phase of."""
+    node_id: str | None = None
+    """The node of that run."""
     number: int = 0
     """Place in the order of submission. Lists are ordered by `created_at`; their cursor is the number of a job."""
 
@@ -246,7 +250,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
     trigger_type: str
     trigger_id: str
     skill: str
-    """The agent's name."""
+    """The agent's name; `WORKFLOW:PHASE` of a phase."""
     started_at: datetime
     repo: str | None = None
     issue_number: int | None = None
@@ -265,3 +269,5 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
     api_duration_ms: int | None = None
     stop_reason: str | None = None
     workflow_run_id: str | None = None
+    output_text: str | None = None
+    """The answer of an iteration of a loop, for the next one."""

@@ -174,7 +174,12 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
                 return self._with_calls(event, self.open_calls - {call or ""})
             case ErrorEvent(message=message, code=code, extra=extra):
                 exit_reason = EXIT_OF_CODE.get(code or "", ExitReason.ERROR)
-                ended = Outcome(exit_reason=exit_reason, error=message, error_code=code)
+                ended = Outcome(
+                    exit_reason=exit_reason,
+                    error=message,
+                    error_code=code,
+                    stop_reason=_stop_reason_in(extra),
+                )
                 used = usage_in(extra)
                 spent = self.usage_before + used if used is not None else self.usage
                 return replace(
@@ -286,6 +291,12 @@ def usage_of(job: Job) -> Usage:
         cache_read_input_tokens=job.cache_read_input_tokens,
         cost_microusd=job.cost_microusd,
     )
+
+
+def _stop_reason_in(extra: dict[str, Any] | None) -> str | None:
+    """Why a run that failed had stopped, where its error says so: the exit code of a command."""
+    reason = (extra or {}).get("stop_reason")
+    return reason if isinstance(reason, str) else None
 
 
 def usage_in(extra: dict[str, Any] | None) -> Usage | None:

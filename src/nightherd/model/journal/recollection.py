@@ -214,6 +214,8 @@ def rebuilt_rows(known: Recollection) -> RebuiltRows | None:
         forked_from=JobId(header.forked_from) if header.forked_from else None,
         resumed_from=JobId(header.resumed_from) if header.resumed_from else None,
         parent_job_id=JobId(header.parent_job_id) if header.parent_job_id else None,
+        workflow_run_id=header.workflow_run_id,
+        node_id=header.node_id,
         priority=header.priority,
         dedupe_key=header.dedupe_key,
         epoch=known.epoch,

@@ -98,6 +98,8 @@ class Header(Payload, frozen=True, kw_only=True, omit_defaults=True):
     forked_from: str | None = None
     resumed_from: str | None = None
     parent_job_id: str | None = None
+    workflow_run_id: str | None = None
+    node_id: str | None = None
     priority: int = 0
     dedupe_key: str | None = None
     inputs: dict[str, Any] | None = None
@@ -204,10 +206,7 @@ class CheckpointSaved(Payload, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Suspension(Payload, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a job waits: one value from the limit that caused it to the row that records it.
-
-    What the job has done stays done, and it continues from there. In the journal the event's content is `message`.
-    """
+    """Why a job waits. What it has done stays done. In the journal the event's content is `message`."""
 
     subtype: ClassVar[SystemSubtype] = SystemSubtype.SUSPENDED
     reason: SuspendReason

@@ -22,6 +22,7 @@ from nightherd.model.limits.spending import (
 )
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, tokens_in
+from nightherd.model.workflows.run import RUN_PREFIX, RunId
 
 
 def count_usage(change: CountUsage, rows: Rows) -> Answer:
@@ -169,6 +170,8 @@ def _named(budget: Budget, job: Job) -> str | None:
 
 def used_within(budget: Budget, job: Job, grown: Used, rows: Rows) -> Used:
     """What has been used of a budget, with what `job` has used now and what others have set aside."""
+    if budget.root is not None and budget.root.startswith(RUN_PREFIX):
+        return rows.used_in_run(RunId(budget.root), besides=job.id) + used_of(job)
     if budget.root is not None:
         root = rows.get(Job, budget.root)
         above = used_of(root) if root is not None else Used()

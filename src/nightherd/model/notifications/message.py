@@ -22,6 +22,8 @@ from nightherd.model.notifications.notification import SUBJECT_LIMIT
 from nightherd.model.notifications.target import NotifyEvent
 from nightherd.model.text import shorten, whole_text
 from nightherd.model.units import format_usd
+from nightherd.model.workflows.command import COMMANDS_AGENT
+from nightherd.model.workflows.rows import WorkflowRun
 from nightherd.next_step import Action, NextStep, SpellStep
 
 WHAT_LIMIT = 6_000
@@ -48,6 +50,9 @@ PLACES = frozenset(
         "expiry",
         "answer",
         "link",
+        "workflow",
+        "run",
+        "phase",
     ]
 )
 PLACE = re.compile(r"\$\{notice\.([A-Za-z_]+)\}")
@@ -66,6 +71,7 @@ TITLES = {
     NotifyEvent.QUESTION: "{agent} has a question",
     NotifyEvent.LIMIT: "{agent} met a limit",
     NotifyEvent.LOST: "{agent} lost its worker",
+    NotifyEvent.MESSAGE: "{agent}",
 }
 STEPS: Mapping[ItemKind, tuple[Action, ...]] = {
     ItemKind.APPROVAL: (Action.APPROVE_ITEM, Action.REJECT_ITEM),
@@ -89,31 +95,38 @@ def fields_of(
     texts: InboxTexts | None,
     *,
     job: Job | None = None,
+    run: WorkflowRun | None = None,
     effects: Mapping[str, str] | None = None,
     denials: Sequence[str] = (),
     is_reminder: bool = False,
 ) -> dict[str, Any]:
-    """Return what a notification about `happening` says; `job` is the one that an item is about.
+    """Return what a notification about `happening` says; `job` and `run` are those that it is part of.
 
     `effects` says what each answer to the item does, yes first and no answer last. `denials` are the calls that
     the job was kept from.
     """
     about = happening.job or job
     item = happening.item
-    agent = happening.agent or (about.agent if about is not None else None) or "the fleet"
+    run = happening.run or run
+    run_id = happening.run_id or (about.workflow_run_id if about is not None else None)
+    agent = _who(happening, about, run)
     head = TITLES[happening.event].format(agent=agent)
-    told = item.title if item is not None else _outcome(about)
+    told = _told(happening, about)
+    costs = about or happening.run
     fields: dict[str, Any] = {
         "event": happening.event.value,
         "agent": agent,
         "schedule": happening.schedule,
         "job": about.id if about is not None else None,
         "item": item.id if item is not None else None,
+        "workflow": run.workflow_name if run is not None else None,
+        "run": run_id,
+        "phase": _phase(happening, about, run_id),
         "title": one_line(f"{'Reminder: ' if is_reminder else ''}{head}: {told}" if told else head),
-        "what": shorten(whole_text(_what(item, texts, about)), WHAT_LIMIT),
+        "what": shorten(whole_text(_what(happening, texts, about)), WHAT_LIMIT),
         "why": _why(item, about),
         "denied": _denied(denials),
-        "cost": format_usd(about.cost_microusd) if about is not None else None,
+        "cost": format_usd(costs.cost_microusd) if costs is not None else None,
     }
     if item is not None:
         fields |= {
@@ -122,20 +135,50 @@ def fields_of(
         }
     elif about is not None:
         fields["steps"] = [Action.SHOW_JOB.value]
+    elif run_id is not None:
+        fields["steps"] = [Action.SHOW_RUN.value]
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _outcome(job: Job | None) -> str:
-    if job is None:
-        return ""
-    return one_line(job.error or job.summary or "")
+def _who(happening: Happening, job: Job | None, run: WorkflowRun | None) -> str:
+    """Who it is about: an agent, a workflow, or the fleet. The built-in agent of commands is its workflow."""
+    agent = happening.agent or (job.agent if job is not None else None)
+    if agent is not None and agent != COMMANDS_AGENT:
+        return agent
+    return f"workflow {run.workflow_name}" if run is not None else agent or "the fleet"
 
 
-def _what(item: InboxItem | None, texts: InboxTexts | None, job: Job | None) -> str:
+def _phase(happening: Happening, job: Job | None, run_id: str | None) -> str | None:
+    """The phase it is about, with its iteration, item and attempt."""
+    about = job or happening.item
+    of_row = about.node_id if about is not None else None
+    node_id = happening.node.id if happening.node is not None else of_row
+    return node_id.removeprefix(f"{run_id}/") if node_id is not None else None
+
+
+def _told(happening: Happening, job: Job | None) -> str:
+    """What a title says after who it is about."""
+    if happening.node is not None:
+        return one_line(happening.node.message or "")
+    if happening.run is not None:
+        return one_line(happening.run.error or "")
+    if happening.item is not None:
+        return happening.item.title
+    return one_line(job.error or job.summary or "") if job is not None else ""
+
+
+def _what(happening: Happening, texts: InboxTexts | None, job: Job | None) -> str:
     """What is asked, or what came of it, in as many lines as it takes."""
+    item = happening.item
+    if happening.node is not None:
+        return happening.node.message or ""
+    if happening.run is not None:
+        return happening.run.error or ""
     if item is None or texts is None:
         return (job.error or job.summary or "") if job is not None else ""
     body = texts.body
+    if item.node_id is not None and item.job_id is None:
+        return _gate_text(item, body)
     if item.kind is ItemKind.QUESTION:
         options = body.get("options") or ()
         lines = [str(body.get("question") or item.title), *(f"- {one}" for one in options)]
@@ -145,19 +188,28 @@ def _what(item: InboxItem | None, texts: InboxTexts | None, job: Job | None) -> 
     return str(body.get("error") or item.title)
 
 
+def _gate_text(item: InboxItem, body: Mapping[str, Any]) -> str:
+    """What a gate of a workflow asks, with what it is about."""
+    file = body.get("file")
+    shown = body.get("artifact") or (f"File: {file}" if file else None)
+    return "\n\n".join(str(part) for part in (body.get("summary") or item.title, shown) if part)
+
+
 def _call_text(item: InboxItem, body: Mapping[str, Any]) -> str:
-    input, preview = body.get("input"), body.get("preview")
+    input, preview, note = body.get("input"), body.get("preview"), body.get("note")
     tool = str(body.get("tool") or item.tool or "")
     if isinstance(input, Mapping) and set(input) <= {"command", "description", "timeout"}:
         text = f"{tool}: {input.get('command', '')}"
     else:
         text = f"{tool}: {json.dumps(input, ensure_ascii=False, default=str, indent=1)}"
-    return f"{text}\n\n{preview}" if preview else text
+    return "\n\n".join(str(part) for part in (note, text, preview) if part)
 
 
 def _why(item: InboxItem | None, job: Job | None) -> str | None:
     if item is not None and item.kind is ItemKind.APPROVAL:
         needed = f"; {item.quorum} people have to approve" if item.quorum > 1 else ""
+        if item.node_id is not None and item.job_id is None:
+            return f"the workflow waits for a person's approval{needed}"
         return f"this call needs a person's approval{needed}"
     if job is not None and job.resumes_at is not None:
         return f"it resumes by itself at {job.resumes_at:%Y-%m-%d %H:%M:%S} UTC"
@@ -175,8 +227,8 @@ def _denied(denials: Sequence[str]) -> str | None:
 
 def steps_of(fields: Mapping[str, Any]) -> Sequence[NextStep]:
     """Return what can be done about it."""
-    job, item = fields.get("job"), fields.get("item")
-    return [NextStep(Action(name), job=job, item=item) for name in fields.get("steps", ())]
+    job, item, run = fields.get("job"), fields.get("item"), fields.get("run")
+    return [NextStep(Action(name), job=job, item=item, run=run) for name in fields.get("steps", ())]
 
 
 def render_message(
@@ -210,7 +262,8 @@ def _text(values: Mapping[str, str]) -> str:
     """The text of a message for which no template is given."""
     parts = [values.get("what", "")]
     facts = [
-        ("Job", " ".join(filter(None, (values.get("job"), _of_schedule(values))))),
+        ("Run", _run_text(values)),
+        ("Job", _job_text(values)),
         ("Why", values.get("why")),
         ("Denied", values.get("denied")),
         ("Cost so far", values.get("cost")),
@@ -224,8 +277,23 @@ def _text(values: Mapping[str, str]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _of_schedule(values: Mapping[str, str]) -> str:
-    return f"(schedule {values['schedule']})" if values.get("schedule") else ""
+def _run_text(values: Mapping[str, str]) -> str:
+    """The run, its workflow and the phase in it; empty for what is in no run."""
+    if not values.get("run"):
+        return ""
+    places = [("workflow", values.get("workflow")), ("phase", values.get("phase"))]
+    if not values.get("job"):
+        places.append(("schedule", values.get("schedule")))
+    named = ", ".join(f"{what} {name}" for what, name in places if name)
+    return f"{values['run']} ({named})" if named else values["run"]
+
+
+def _job_text(values: Mapping[str, str]) -> str:
+    """The job and its schedule; empty where only the run is known."""
+    if values.get("run") and not values.get("job"):
+        return ""
+    schedule = f"(schedule {values['schedule']})" if values.get("schedule") else ""
+    return " ".join(filter(None, (values.get("job"), schedule)))
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

@@ -78,6 +78,8 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """The inbox item it asks about: once that is answered, the notification is dropped."""
     agent: str | None = None
     schedule: str | None = None
+    run_id: str | None = None
+    """The workflow run that it is about."""
     attempts: int = 0
     claimed_by: str | None = None
     claimed_until: datetime | None = None

@@ -25,6 +25,8 @@ class NotifyEvent(StrEnum):
     LIMIT = "limit"
     LOST = "lost"
     """A job lost its worker and is resumed."""
+    MESSAGE = "message"
+    """A phase of a workflow says what its file has for the moment."""
     DIGEST = "digest"
 
 
@@ -35,9 +37,10 @@ DEFAULT_EVENTS = frozenset(
         NotifyEvent.APPROVAL,
         NotifyEvent.QUESTION,
         NotifyEvent.LIMIT,
+        NotifyEvent.MESSAGE,
     }
 )
-"""What a target that names no events is told: everything that a person may have to do something about."""
+"""What a target that names no events is told: what a person may have to act on, and what a workflow's author wrote."""
 
 DISCORD_BOT = "discord-bot"
 """Our own scheme for `discord-bot://TOKEN@CHANNEL`: a bot's message, which Apprise cannot send."""

@@ -7,7 +7,6 @@ recorded as a fingerprint.
 
 from __future__ import annotations
 
-import hashlib
 import posixpath
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -22,8 +21,10 @@ from nightherd.model.inbox.review import ApprovalRule
 from nightherd.model.limits.limits import DayLimits, LimitName, Limits
 from nightherd.model.notifications.routing import targets_of
 from nightherd.model.notifications.target import NotifyTarget
+from nightherd.model.permissions.fingerprint import absolute, fingerprint, is_within, relative
 from nightherd.model.permissions.permission import PermissionMode
 from nightherd.model.permissions.tool_rule import BASH
+from nightherd.model.permissions.workflows import workflow_directories, workflow_fingerprint
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.units import ONE_MS
 from nightherd.model.webhooks import Web
@@ -87,6 +88,9 @@ class FleetGrants(msgspec.Struct, frozen=True, kw_only=True):
     webhooks: dict[str, str] = {}
     notify: dict[str, str] = {}
     """Where notifications go, by target."""
+    workflows: dict[str, str] = {}
+    workflow_directories: list[str] = []
+    """Where workflows have their agents work."""
     reload: str = "ask"
 
 
@@ -110,6 +114,8 @@ def grants_of(fleet: Fleet) -> FleetGrants:
         web=web_fingerprint(fleet.web) if fleet.web.enabled else None,
         webhooks=webhooks,
         notify={name: target_fingerprint(one) for name, one in targets_of(fleet).items()},
+        workflows={name: workflow_fingerprint(one, home) for name, one in fleet.workflows.items()},
+        workflow_directories=workflow_directories(fleet.workflows, home),
         reload=fleet.reload,
     )
 
@@ -246,45 +252,13 @@ def may_run_commands(grants: AgentGrants) -> bool:
 
 
 def may_write(grants: FleetGrants, home: str, file: str) -> bool:
-    """Whether an agent may be able to write `file`: it lies in its directories, or it has a shell."""
-    return any(
-        may_run_commands(agent)
-        or any(is_within(file, absolute(directory, home)) for directory in agent.directories)
-        for agent in grants.agents.values()
+    """Whether an agent may be able to write `file`: it lies where agents work, or one has a shell."""
+    agents = grants.agents.values()
+    directories = [one for agent in agents for one in agent.directories]
+    return any(may_run_commands(agent) for agent in agents) or any(
+        is_within(file, absolute(directory, home))
+        for directory in (*directories, *grants.workflow_directories)
     )
-
-
-def relative(path: str, home: str) -> str:
-    """A path below `home` as seen from there, so that a directory that was moved grants the same."""
-    return posixpath.relpath(path, home) if is_within(path, home) else posixpath.normpath(path)
-
-
-def absolute(path: str, home: str) -> str:
-    """What `relative` made the path of."""
-    return posixpath.normpath(posixpath.join(home, path))
-
-
-def is_within(path: str, directory: str) -> bool:
-    """Whether `path` is `directory` or lies in it."""
-    path, directory = posixpath.normpath(path), posixpath.normpath(directory)
-    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
-
-
-def fingerprint(value: Any) -> str:
-    """A text that is the same for the same value, and does not show it."""
-    plain = msgspec.json.encode(_named(value), order="sorted")
-    return hashlib.sha256(plain).hexdigest()[:32]
-
-
-def _named(value: Any) -> Any:
-    """`value` with the name of its type, where that is one of ours."""
-    if isinstance(value, msgspec.Struct):
-        return [type(value).__name__, value]
-    if isinstance(value, Mapping):
-        return {str(name): _named(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_named(item) for item in value]
-    return value
 
 
 def _maxima(limits: Limits) -> dict[str, int]:

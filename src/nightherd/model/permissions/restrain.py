@@ -20,20 +20,18 @@ from nightherd.model.limits.limits import DayLimits, LimitName, Limits
 from nightherd.model.limits.spending import ModelPrice
 from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.permissions.approval import REVIEW
+from nightherd.model.permissions.fingerprint import absolute, fingerprint, relative
 from nightherd.model.permissions.grants import (
     PER_DAY,
     PROJECT_SOURCES,
     AgentGrants,
     FleetGrants,
     Maxima,
-    absolute,
     agent_grants,
     all_approvals,
-    fingerprint,
     hook_fingerprint,
     of_each_job,
     plugin_grant,
-    relative,
     schedule_maxima,
     server_fingerprint,
     target_fingerprint,
@@ -47,6 +45,7 @@ from nightherd.model.permissions.widening import (
     is_wider_mode,
     is_wider_sandbox,
 )
+from nightherd.model.permissions.workflows import accepted_workflows, workflow_fingerprint
 from nightherd.model.permissions.workspaces import cut_policy, cut_schedule
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.sessions.session import SessionTerms
@@ -66,12 +65,19 @@ def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None)
         fitting = (one for one in (agent, old) if one is not None and _can_be_cut(one, known, home))
         kept = next(fitting, None)
         if kept is not None:
-            agents[name] = _told_where_accepted(_agent(kept, known, old, home), old, accepted)
+            agents[name] = _told_where_accepted(cut_back(kept, known, old, home), old, accepted)
+    workflows = accepted_workflows(
+        fleet.workflows,
+        {} if before is None else before.workflows,
+        lambda one: workflow_fingerprint(one, home) == accepted.workflows.get(one.name),
+    )
     is_auto = fleet.reload == AUTO and accepted.reload == AUTO
     return replace(
         fleet,
         agents=agents,
         withheld=frozenset(fleet.agents.keys() - agents.keys()),
+        workflows=workflows,
+        withheld_workflows=frozenset(fleet.workflows.keys() - workflows.keys()),
         dotenv=_accepted_values(fleet.dotenv, accepted, before),
         environment=_accepted_values(fleet.environment, accepted, before),
         limits=clamped(fleet.limits, accepted.maxima),
@@ -158,7 +164,8 @@ def _webhooks(webhooks: Webhooks, accepted: FleetGrants) -> Webhooks:
     )
 
 
-def _agent(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> Agent:
+def cut_back(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> Agent:
+    """The agent with no more than what is `known` to be granted; what was there before stays where it can."""
     mode, maxima = agent.permission_mode, known.maxima
     settings = {
         name: one

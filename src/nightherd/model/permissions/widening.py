@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 
 from nightherd.model.permissions.approval import REVIEW
+from nightherd.model.permissions.fingerprint import absolute, is_within
 from nightherd.model.permissions.grants import (
     WITHOUT_SERVERS,
     AgentGrants,
     FleetGrants,
     Maxima,
-    absolute,
-    is_within,
     of_each_job,
 )
 from nightherd.model.permissions.permission import PermissionMode
@@ -60,6 +59,7 @@ def _of_fleet(accepted: FleetGrants, wanted: FleetGrants) -> Iterator[Widening]:
         *_new("price of", wanted.prices, accepted.prices),
         *_new("webhook", wanted.webhooks, accepted.webhooks),
         *_new("notify target", wanted.notify, accepted.notify),
+        *_new("workflow", wanted.workflows, accepted.workflows),
     )
     yield from (Widening(what=text) for text in texts)
     if wanted.web is not None and wanted.web != accepted.web:
@@ -157,6 +157,9 @@ def narrowed(accepted: FleetGrants, wanted: FleetGrants, home: str) -> FleetGran
         web=None if wanted.web is None else accepted.web,
         webhooks=_still_named(accepted.webhooks, wanted.webhooks),
         notify=_still_named(accepted.notify, wanted.notify),
+        workflows=_still_named(accepted.workflows, wanted.workflows),
+        # It is unknown which of them a workflow that waits for a person has given up.
+        workflow_directories=accepted.workflow_directories,
         reload=accepted.reload if wanted.reload == AUTO else wanted.reload,
     )
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nightherd.model.permissions.grants import AgentGrants, clone_fingerprint, fingerprint
+from nightherd.model.permissions.fingerprint import fingerprint
+from nightherd.model.permissions.grants import AgentGrants, clone_fingerprint
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.workspaces.policy import CloneTerms, WorkspaceMode, WorkspacePolicy
 

@@ -30,9 +30,13 @@ from nightherd.model.schedules.schedule import (
 )
 from nightherd.model.sessions.order import advice_on_suspended, held_text
 from nightherd.model.sessions.order_decisions import holder_of
+from nightherd.model.workflows.conductor import decisions as runs
+from nightherd.model.workflows.conductor.changes import StartRun
+from nightherd.model.workflows.run import RunStatus
 
 NOBODY = JobId("")
 NAMED = 3
+MOST_RUNS = 100
 """How many of the jobs that a slot would overlap its reason names."""
 
 
@@ -61,6 +65,8 @@ def fire(change: FireSlot, rows: Rows) -> Answer:
     if _rule_set(state.id, rows) != change.override:
         return Refused(why=Why.STALE, message=f"schedule {state.id} has another rule by now")
     planned = replace(state, next_run_at=change.next_run_at, next_due_at=change.next_due_at)
+    if change.run is not None:
+        return _start_run(change, change.run, planned, rows)
     if change.job is None:
         if change.is_error:
             planned = replace(planned, last_error=slot.reason)
@@ -81,6 +87,25 @@ def fire(change: FireSlot, rows: Rows) -> Answer:
     fired = replace(slot, outcome=SlotOutcome.JOB, job_id=submitted.job.id, reason=None)
     running = replace(planned, status=ScheduleStatus.RUNNING)
     return Applied(rows=(*submitted.rows, fired, running), job=submitted.job)
+
+
+def _start_run(change: FireSlot, start: StartRun, planned: ScheduleState, rows: Rows) -> Answer:
+    """The slot with the run that it starts; skipped where that may not be started now."""
+    slot, run = change.slot, start.run
+    there = rows.open_runs_of_schedule(run.workflow_name, change.schedule, MOST_RUNS)
+    busy = [one for one in there if one.status is not RunStatus.PAUSED]
+    waiting = [one for one in there if one.status is RunStatus.PAUSED]
+    if change.max_overlap is not None and len(busy) >= change.max_overlap:
+        return _skipped(slot, f"overlap: run {busy[0].id} has not ended yet", planned)
+    if change.max_suspended is not None and len(waiting) >= change.max_suspended:
+        reason = f"max_suspended: {len(waiting)} runs are paused, {waiting[0].id} first"
+        return _skipped(slot, reason, planned)
+    begun = runs.start(start, rows)
+    if isinstance(begun, Refused):
+        return begun if begun.why is Why.ID_TAKEN else _skipped(slot, begun.message, planned)
+    fired = replace(slot, outcome=SlotOutcome.RUN, run_id=run.id, reason=None)
+    running = replace(planned, status=ScheduleStatus.RUNNING)
+    return replace(begun, rows=(*begun.rows, fired, running))
 
 
 def _why_not_now(change: FireSlot, job: SubmitJob, rows: Rows) -> str | None:

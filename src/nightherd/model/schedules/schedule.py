@@ -64,6 +64,8 @@ class SlotOutcome(StrEnum):
     """What became of a due instant."""
 
     JOB = "job"
+    RUN = "run"
+    """It started a run of a workflow."""
     SKIPPED = "skipped"
 
 
@@ -79,6 +81,8 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     job_id: JobId | None = None
     reason: str | None = None
     """Why it was skipped."""
+    run_id: str | None = None
+    """The run that it started, for a schedule of a workflow."""
 
 
 def schedule_id(agent: str, name: str) -> str:

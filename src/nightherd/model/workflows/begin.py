@@ -105,6 +105,7 @@ def _begin(context: Context, instance: Instance, key: NodeKey, message: str | No
     match phase.action:
         case AgentAction() as agent:
             prompt = filled(context, instance, body, "prompt", agent.prompt, render_prompt)
+            prompt = with_skill(agent, prompt)
             session = session_of(context, instance, agent)
             return SubmitPhase(
                 key=key, phase=phase, prompt=prompt, session_of=session, message=message
@@ -123,6 +124,11 @@ def _begin(context: Context, instance: Instance, key: NodeKey, message: str | No
             return _start_wait(context, instance, wait, key, message)
         case _:
             raise CannotBeginError("a block has no action of its own")
+
+
+def with_skill(agent: AgentAction, prompt: str) -> str:
+    """Return what the agent is asked: the text of its skill, which is no template, and the prompt."""
+    return "\n\n".join(text for text in (agent.skill_text, prompt) if text)
 
 
 def environment(

@@ -16,6 +16,7 @@ import msgspec
 
 from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.workflows.triggers import NO_TRIGGERS, Concurrency, InputSpec, Triggers
+from nightherd.model.workspaces.policy import WorkspacePolicy
 
 MOST_PHASES = 500
 """Phases of a workflow, those inside blocks included."""
@@ -98,6 +99,8 @@ class AgentAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     prompt: str = ""
     """A template."""
     skill: str | None = None
+    skill_text: str = ""
+    """What the skill says, without its front matter; no template."""
     model: str | None = None
     limits: Limits = NO_LIMITS
     session: str | None = None
@@ -254,6 +257,12 @@ class WorkflowDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """For the whole run."""
     concurrency: Concurrency = Concurrency()
     triggers: Triggers = NO_TRIGGERS
+    home: str | None = None
+    """Directory of the fleet file that declares it, of an included fleet; None for the outermost."""
+    working_directory: str | None = None
+    """Where its phases work, absolute; None for each agent's own directory, and the fleet file's for commands."""
+    workspace: WorkspacePolicy | None = None
+    """Whether they work in that directory, or in one made from it; None for each agent's own policy."""
 
 
 DECODER = msgspec.json.Decoder(WorkflowDefinition)

@@ -96,16 +96,28 @@ def top_level(phases: tuple[Phase, ...]) -> Iterator[Instance]:
 def locate(phases: tuple[Phase, ...], key: NodeKey) -> Instance:
     """Return the instance that a key names, or raise `InvalidValueError`."""
     *outer, last = key.path.removesuffix(UNTIL).split("/")
-    instances = {instance.phase.name: instance for instance in top_level(phases)}
+    block: Instance | None = None
     for segment in outer:
         match = SEGMENT.fullmatch(segment)
-        block = None if match is None else _numbered(instances.get(match[1]), match)
+        found = None if match is None else _named(phases, match[1], block)
+        block = None if match is None else _numbered(found, match)
         if block is None:
             raise InvalidValueError(f"the workflow has no node {key}")
-        instances = {instance.phase.name: instance for instance in block.inside()}
-    if last not in instances:
+        phases = block.phase.block
+    instance = _named(phases, last, block)
+    if instance is None:
         raise InvalidValueError(f"the workflow has no node {key}")
-    return replace(instances[last], item=key.item, iteration=key.iteration)
+    return replace(instance, item=key.item, iteration=key.iteration)
+
+
+def _named(phases: tuple[Phase, ...], name: str, outer: Instance | None) -> Instance | None:
+    """Return the phase of that name, inside a block or of the workflow itself."""
+    for phase in phases:
+        if phase.name == name:
+            if outer is not None:
+                return outer.inner(phase)
+            return Instance(phase=phase, block=phases, path=name)
+    return None
 
 
 def _numbered(block: Instance | None, match: re.Match[str]) -> Instance | None:

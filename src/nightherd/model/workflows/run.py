@@ -15,6 +15,7 @@ from nightherd.model.lifecycle import Lifecycle
 
 RunId = NewType("RunId", str)
 
+RUN_PREFIX = "run-"
 RUN_ID = re.compile(r"run-[0-9]{4}-[0-9]{2}-[0-9]{2}-[a-z0-9]{6}")
 
 
@@ -48,7 +49,7 @@ _RUN_ENDS = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLE
 RUN_LIFECYCLE = Lifecycle(
     "workflow run",
     {
-        RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
+        RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.FAILED, RunStatus.CANCELLED}),
         RunStatus.RUNNING: frozenset({RunStatus.PAUSED}) | _RUN_ENDS,
         RunStatus.PAUSED: frozenset({RunStatus.RUNNING}) | _RUN_ENDS,
         **{status: frozenset() for status in _RUN_ENDS},

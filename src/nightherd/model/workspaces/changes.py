@@ -24,7 +24,9 @@ class UseWorkspace(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     at: datetime
     shares: tuple[JobId, ...] = ()
-    """Jobs that may work in it at the same time: those of the same run."""
+    """Jobs that may work in it at the same time: a job with all jobs below it."""
+    run_id: str | None = None
+    """The workflow run whose jobs, and those of runs below it, may work in it at the same time."""
 
 
 class LeaveWorkspace(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,9 @@ from nightherd.model.change import Answer, Applied, Refused, Row, Why
 from nightherd.model.decisions.around import owned, session_of
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.ids import JobId
+from nightherd.model.jobs.job import Job
 from nightherd.model.sessions.session import Session
+from nightherd.model.workflows.rows import WorkflowRun
 from nightherd.model.workspaces.changes import (
     LandWorkspace,
     LeaveWorkspace,
@@ -35,6 +37,8 @@ def use(change: UseWorkspace, rows: Rows) -> Answer:
         if other.id == job.id or other.id in change.shares:
             continue
         if other.session_id is not None and other.session_id == job.session_id:
+            continue
+        if change.run_id is not None and _run_of(other, rows) == change.run_id:
             continue
         message = f"job {other.id} ({other.status}) works in workspace {proposed.id}"
         return Refused(why=Why.WORKSPACE_BUSY, message=message, job=other)
@@ -74,6 +78,15 @@ def use(change: UseWorkspace, rows: Rows) -> Answer:
         if moved != session:
             written.append(moved)
     return Applied(rows=tuple(written), job=placed)
+
+
+def _run_of(job: Job, rows: Rows) -> str | None:
+    """The first workflow run above a job."""
+    above: Job | None = job
+    while above is not None and above.workflow_run_id is None:
+        above = rows.get(Job, above.parent_job_id) if above.parent_job_id is not None else None
+    run = rows.get(WorkflowRun, above.workflow_run_id or "") if above is not None else None
+    return None if run is None else run.root
 
 
 def _keep(known: Workspace | None, proposed: Workspace, job_id: JobId) -> Keep:
