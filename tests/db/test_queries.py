@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,20 @@ PARAMETERS = {
     "outbox_span": (),
     "outbox_after": (3,),
     "outbox_clear": (3,),
+    "list_runs": (1000, 20),
+    "list_runs_by_status": (1000, 20, "running"),
+    "list_runs_by_workflow": (1000, 20, "build"),
+    "list_runs_by_workflow_and_status": (1000, 20, "build", "running"),
+    "run_by_dedupe_key": ("delivery",),
+    "run_ids_of_prefix": ("run-2", "run-3", 5),
+    "runs_of_parent": ("run-2026-03-01-000001",),
+    "open_runs_of_key": ("build", 3),
+    "queued_runs_of_key": ("build", 3),
+    "last_run_number": (),
+    "nodes_of_run": ("run-2026-03-01-000001",),
+    "jobs_of_run": ("run-2026-03-01-000001",),
+    "items_of_run": ("run-2026-03-01-000001",),
+    "events_of_run": ("run-2026-03-01-000001",),
 }
 
 INDEXES = {
@@ -53,7 +68,46 @@ INDEXES = {
     "jobs_ahead": "USING INDEX jobs_open_in_session (session_id=? AND number<?)",
     "next_waiting_job": "USING INDEX jobs_waiting (agent=?)",
     "job_by_dedupe_key": "USING INDEX jobs_by_dedupe_key (dedupe_key=?)",
+    "list_runs": "USING INDEX idx_workflow_runs_started_at ((started_at,number)<(?,?))",
+    "list_runs_by_status": "USING INDEX idx_workflow_runs_status (status=? AND (started_at,number)<(?,?))",
+    "list_runs_by_workflow": (
+        "USING INDEX idx_workflow_runs_name_started (workflow_name=? AND (started_at,number)<(?,?))"
+    ),
+    "list_runs_by_workflow_and_status": (
+        "USING INDEX workflow_runs_name_status (workflow_name=? AND status=? AND (started_at,number)<(?,?))"
+    ),
+    "runs_of_parent": "USING INDEX workflow_runs_of_parent (parent_run_id=?)",
+    "nodes_of_run": "USING INDEX workflow_nodes_of_run (run_id=?)",
+    "open_runs_of_key": "USING INDEX workflow_runs_open_of_key (concurrency_key=?)",
+    "queued_runs_of_key": "USING INDEX workflow_runs_open_of_key (concurrency_key=?)",
+    "jobs_of_run": "USING INDEX jobs_of_workflow_run (workflow_run_id=?)",
 }
+
+RUN_BLOBS = ("phase_history", "node_statuses", "context", "scratch", "*")
+"""Columns of runs that no list reads."""
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in query_names() if "FROM workflow_runs" in Queries()[name]]
+)
+def test_query_of_runs_reads_no_long_column(name: str) -> None:
+    (statement,) = statements(Queries()[name])
+    chosen = statement.replace("count(*)", "").partition("FROM workflow_runs")[0]
+
+    assert not any(column in re.findall(r"[a-z_]+|\*", chosen) for column in RUN_BLOBS)
+
+
+@pytest.mark.parametrize("name", ["count_open_runs", "due_runs"])
+def test_query_of_what_is_open_reads_only_what_is_open(name: str, tmp_path: Path) -> None:
+    values = {"count_open_runs": (), "due_runs": ("2026-03-01", 5)}[name]
+    with migrated(tmp_path / "test.db") as database:
+        plan = database.execute(f"EXPLAIN QUERY PLAN {Queries()[name]}", values)
+
+    steps = [str(row[3]) for row in plan]
+    index = {"count_open_runs": "INDEX", "due_runs": "workflow_nodes_due (due_at>? AND due_at<?)"}[
+        name
+    ]
+    assert any(index in step for step in steps), steps
 
 
 @pytest.mark.parametrize("name", query_names())

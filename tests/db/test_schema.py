@@ -44,6 +44,12 @@ def test_schema_is_the_sum_of_the_migrations(tmp_path: Path) -> None:
         assert database.execute("PRAGMA user_version") == [(known_schema(),)]
 
 
+PROJECTIONS = {
+    "workflow_runs": frozenset({"phase_history", "node_statuses", "context", "scratch"}),
+}
+"""Columns that triggers keep for other readers of the database: no row has them."""
+
+
 @pytest.mark.parametrize("row_type", TABLES, ids=lambda row_type: row_type.__name__)
 def test_every_field_of_a_row_is_a_column_and_every_column_a_field(
     row_type: type[msgspec.Struct], tmp_path: Path
@@ -53,7 +59,7 @@ def test_every_field_of_a_row_is_a_column_and_every_column_a_field(
     with migrated(tmp_path / "test.db") as database:
         columns = database.execute(Queries()["columns_of_table"], (TABLES[row_type],))
 
-    assert {name for (name,) in columns} == names
+    assert {name for (name,) in columns} == names | PROJECTIONS.get(TABLES[row_type], frozenset())
 
 
 def test_migrating_again_changes_nothing(tmp_path: Path) -> None:

@@ -16,6 +16,10 @@ from nightherd.testing import (
     jobs_contract,
     notification_contract,
     order_contract,
+    run_contract,
+    run_rules_contract,
+    run_tree_contract,
+    run_waits_contract,
     state_contract,
     token_contract,
     workspace_contract,
@@ -27,6 +31,10 @@ from nightherd.testing.inbox_jobs_contract import INBOX_JOBS_CHECKS
 from nightherd.testing.jobs_contract import JOBS_CHECKS
 from nightherd.testing.notification_contract import NOTIFICATION_CHECKS
 from nightherd.testing.order_contract import ORDER_CHECKS
+from nightherd.testing.run_contract import RUN_CHECKS
+from nightherd.testing.run_rules_contract import RUN_RULES_CHECKS
+from nightherd.testing.run_tree_contract import RUN_TREE_CHECKS
+from nightherd.testing.run_waits_contract import RUN_WAITS_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
 from nightherd.testing.token_contract import TOKEN_CHECKS
 from nightherd.testing.workspace_contract import WORKSPACE_CHECKS
@@ -46,6 +54,10 @@ from state.stores import STATES, StateFactory
         *NOTIFICATION_CHECKS,
         *TOKEN_CHECKS,
         *WORKSPACE_CHECKS,
+        *RUN_CHECKS,
+        *RUN_RULES_CHECKS,
+        *RUN_WAITS_CHECKS,
+        *RUN_TREE_CHECKS,
     ],
     ids=lambda check: check.__name__,
 )
@@ -71,6 +83,10 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (notification_contract, NOTIFICATION_CHECKS),
         (token_contract, TOKEN_CHECKS),
         (workspace_contract, WORKSPACE_CHECKS),
+        (run_contract, RUN_CHECKS),
+        (run_rules_contract, RUN_RULES_CHECKS),
+        (run_waits_contract, RUN_WAITS_CHECKS),
+        (run_tree_contract, RUN_TREE_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

@@ -19,6 +19,8 @@ from nightherd.model.inbox.item import InboxQuery, ItemId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus, TriggerType
 from nightherd.model.notifications.notification import NotificationId, NotificationQuery
 from nightherd.model.sessions.session import SessionKey, SessionMode, SessionQuery
+from nightherd.model.workflows.rows import RunQuery
+from nightherd.model.workflows.run import RunId
 from nightherd.model.workspaces.workspace import WorkspaceQuery
 from nightherd.state.agreement import differences
 from nightherd.state.directory import init_state_directory
@@ -114,6 +116,7 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
     job, worker, session = JobId("job-1"), WorkerId("worker-1"), SessionId("sess-1")
     item = ItemId("ask-000000000000")
     notification = NotificationId("ntf-000000000000")
+    run = RunId("run-2026-03-01-000001")
     questions: dict[str, tuple[Any, ...]] = {
         "find_session": (session,),
         "list_executions": (job,),
@@ -170,6 +173,23 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "workspace_ids": ("sess", 5),
         "jobs_of_workspace": ("sess-aaaaaaaa", 5),
         "open_jobs_in_workspace": ("sess-aaaaaaaa",),
+        "find_run": (run,),
+        "list_runs": (RunQuery(),),
+        "run_ids": ("run", 5),
+        "runs_of_parent": (run,),
+        "find_pinned": ("hash",),
+        "find_run_context": (run,),
+        "find_run_scratch": (run,),
+        "find_node": (f"{run}/build",),
+        "find_node_texts": (f"{run}/build",),
+        "nodes_of_run": (run,),
+        "jobs_of_run": (run,),
+        "items_of_run": (run,),
+        "events_of_run": (run,),
+        "runs_to_advance": (NOW, 5),
+        "list_workflow_overrides": (),
+        "count_open_runs": (),
+        "used_in_run": (run,),
         "find_job": (job,),
         "find_texts": (job,),
         "list_jobs": (JobQuery(limit=5),),

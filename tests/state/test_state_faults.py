@@ -99,7 +99,7 @@ def test_rebuild_on_a_full_disk_never_replaces_a_good_database_by_a_bad_one(
     anyio.run(write, directory, 1, 2, 3)
     before, filler = contents(directory.database), small_disk / "filler"
     said = set()
-    for room in range(0, 1_700_000, 100_000):
+    for room in range(0, 2_600_000, 200_000):
         filler.write_bytes(b"x" * max(shutil.disk_usage(small_disk).free - room, 0))
         try:
             rebuild_database(directory.root, at=START, is_there=lambda worker: False)

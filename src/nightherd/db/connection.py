@@ -171,6 +171,12 @@ def open_for_reading(path: Path) -> Database | None:
     return _connect(path, path.absolute().as_uri(), flags)
 
 
+def open_immutable(path: Path) -> Database:
+    """The database at `path` for questions only. Takes no lock and makes no file beside it: nothing may write it meanwhile."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return _connect(path, f"{path.absolute().as_uri()}?immutable=1", flags)
+
+
 def set_synchronous(database: Database, *, is_durable: bool) -> None:
     """Whether commits from here on survive a power cut, or only the death of any process."""
     database.execute("PRAGMA synchronous = FULL" if is_durable else "PRAGMA synchronous = NORMAL")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -100,6 +100,8 @@ class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
     runtime_session_id: str | None = None
     values: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Run-time values for templates: repo and inputs."""
+    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """The inputs of the job, as they were given."""
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The whole environment of processes the agent starts."""
     fork: RuntimeFork | None = None

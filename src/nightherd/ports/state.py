@@ -37,6 +37,18 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.sessions.session import Session, SessionKey, SessionQuery
     from nightherd.model.webhooks import Delivery
     from nightherd.model.worker import Worker
+    from nightherd.model.workflows.rows import (
+        PinnedWorkflow,
+        RunQuery,
+        WorkflowContext,
+        WorkflowEvent,
+        WorkflowNode,
+        WorkflowNodeTexts,
+        WorkflowOverride,
+        WorkflowRun,
+        WorkflowScratch,
+    )
+    from nightherd.model.workflows.run import RunId, RunStatus
     from nightherd.model.workspaces.workspace import Workspace, WorkspaceId, WorkspaceQuery
 
 
@@ -245,6 +257,49 @@ class WorkspaceReader(Protocol):
         """The jobs in a workspace that have not ended, in the order of submission."""
 
 
+class RunReader(Protocol):
+    """Questions about workflow runs."""
+
+    def find_run(self, run_id: RunId) -> WorkflowRun | None: ...
+    def list_runs(self, query: RunQuery) -> Sequence[WorkflowRun]:
+        """A page of runs, newest first."""
+
+    def run_ids(self, prefix: str, limit: int) -> Sequence[RunId]:
+        """Ids that begin with `prefix`, at most `limit`."""
+
+    def runs_of_parent(self, run_id: RunId) -> Sequence[WorkflowRun]:
+        """The runs that a run has started, first to last."""
+
+    def find_pinned(self, hash: str) -> PinnedWorkflow | None: ...
+    def find_run_context(self, run_id: RunId) -> WorkflowContext | None: ...
+    def find_run_scratch(self, run_id: RunId) -> WorkflowScratch | None: ...
+    def find_node(self, node_id: str) -> WorkflowNode | None: ...
+    def find_node_texts(self, node_id: str) -> WorkflowNodeTexts | None: ...
+    def nodes_of_run(self, run_id: RunId) -> Sequence[WorkflowNode]:
+        """Every node of the run, in the order of beginning."""
+
+    def jobs_of_run(self, run_id: RunId) -> Sequence[Job]:
+        """The jobs that are phases of the run, first to last."""
+
+    def items_of_run(self, run_id: RunId) -> Sequence[InboxItem]:
+        """What people were asked by the run, in the order of asking."""
+
+    def events_of_run(self, run_id: RunId) -> Sequence[WorkflowEvent]:
+        """The events that were sent to the run, first to last."""
+
+    def runs_to_advance(self, at: datetime, limit: int) -> Sequence[RunId]:
+        """Runs with a wait or a timeout that is over by `at`, at most `limit`."""
+
+    def list_workflow_overrides(self) -> Sequence[WorkflowOverride]:
+        """Every workflow that a person has switched off or on."""
+
+    def count_open_runs(self) -> Mapping[tuple[str, RunStatus], int]:
+        """How many runs of each workflow have not ended, by status."""
+
+    def used_in_run(self, run_id: RunId) -> Used:
+        """What all jobs of the run, and below it, have used and set aside."""
+
+
 class StateReader(
     JobReader,
     SessionReader,
@@ -253,6 +308,7 @@ class StateReader(
     InboxReader,
     NotificationReader,
     WorkspaceReader,
+    RunReader,
     Protocol,
 ):
     """Every question about state, answered from one consistent store."""

@@ -197,6 +197,25 @@ class SnapshotReader(Protocol):
         """Whether the store still has the snapshot."""
 
 
+class GateFiles(Protocol):
+    """The files that gates show: in the directories that runs work in, and nowhere else."""
+
+    def directory(self, workspace: Workspace) -> str:
+        """Return where the agent works in the workspace; there or not."""
+
+    def read(self, directory: str, path: str) -> str:
+        """Return the text of a file in the directory.
+
+        `NotFoundError` without one; `RefusedError` for a path that leads out of it, and for what is not text.
+        """
+
+    def write(self, directory: str, path: str, text: str) -> None:
+        """Replace a file in the directory, whole or not at all; `RefusedError` for a path that leads out of it."""
+
+    def patch(self, store: str, before: str, after: str, *, other: str | None = None) -> bytes:
+        """Return the difference of two snapshots as a git patch."""
+
+
 class Standing(StrEnum):
     """What is on disk of a workspace."""
 

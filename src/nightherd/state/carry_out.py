@@ -18,7 +18,7 @@ from nightherd.model.change import (
     RegisterWorker,
     SaveCheckpoint,
 )
-from nightherd.model.decide import decide
+from nightherd.model.decide import carry_out
 from nightherd.model.jobs.changes import RecordRuntimeSession, StartExecution
 from nightherd.model.limits.spending import CountUsage
 from nightherd.model.notifications.changes import (
@@ -90,27 +90,34 @@ class StateTables:
         self._rows.kept.forget()
 
     def carry_out(self, change: Change) -> Done:
-        answer = decide(change, self._rows)
-        if not isinstance(answer, Applied) or not (answer.rows or answer.deleted):
-            return Done(answer=answer, rows=None)
+        images: list[dict[str, Any]] = []
+        answer = carry_out(change, self._rows, lambda applied: self._write(applied, images))
+        # One line of the ledger, whatever followed from the change: all of it is there, or nothing.
+        is_recorded = bool(images) and type(change) not in UNRECORDED
+        return Done(answer=answer, rows=encode_images(images) if is_recorded else None)
+
+    def _write(self, answer: Applied, images: list[dict[str, Any]]) -> None:
+        """Write the rows of one decision, and add them to what the ledger is told."""
+        if not (answer.rows or answer.deleted):
+            return
         kept = self._rows.kept
         drafts = [
             kept.draft(self._rows.table(type(row)), row) for row in in_table_order(answer.rows)
         ]
         # Encoded before written: text that no file could hold is refused here, not by the driver.
-        images: list[dict[str, Any]] = [
+        written: list[dict[str, Any]] = [
             {"table": one.table.name, "row": one.image} for one in drafts
         ]
         gone = [(self._rows.table(type(row)), row) for row in answer.deleted]
-        images += [
+        written += [
             {"table": table.name, "row": table.image(row), "deleted": True} for table, row in gone
         ]
-        text = encode_images(images)
+        encode_images(written)
         for draft in drafts:
             kept.write(draft)
         for table, row in gone:
             kept.delete(table, row)
-        return Done(answer=answer, rows=None if type(change) in UNRECORDED else text)
+        images += written
 
     def restore(self, line: LedgerLine) -> None:
         kinds = {name: kind for kind, name in TABLES.items()}

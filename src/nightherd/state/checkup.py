@@ -182,7 +182,10 @@ class Checkup:
 
 def _can_use(path: Path) -> bool:
     """Whether we may read and write it, or it is ours to make so; a disk that is read-only is another matter."""
-    return os.access(path, os.R_OK | os.W_OK) or path.stat().st_uid == os.geteuid()
+    try:
+        return os.access(path, os.R_OK | os.W_OK) or path.stat().st_uid == os.geteuid()
+    except FileNotFoundError:
+        return True  # a writer has replaced or removed it since it was listed
 
 
 def _name(user: int) -> str:

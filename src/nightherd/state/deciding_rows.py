@@ -14,15 +14,26 @@ from nightherd.db.schema import Queries
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId
-from nightherd.model.jobs.job import Job
+from nightherd.model.jobs.job import Execution, Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.notifications.notification import Notification, TargetState
 from nightherd.model.sessions.session import Session, SessionKey
 from nightherd.model.text import utc_text
+from nightherd.model.workflows.node import NodeKind
+from nightherd.model.workflows.rows import (
+    RunNodes,
+    WorkflowEvent,
+    WorkflowNode,
+    WorkflowNodeTexts,
+    WorkflowRun,
+    items_in,
+)
+from nightherd.model.workflows.run import RunId
 from nightherd.state.kept_rows import KeptRows
 from nightherd.state.reader import find_current_session, spent, used_below
 from nightherd.state.row_repair import write_row
 from nightherd.state.rows import SqliteRows
+from nightherd.state.run_reader import used_in_run
 from nightherd.state.table import Table
 from nightherd.state.tables import TABLES
 
@@ -159,6 +170,47 @@ class DecidingRows(SqliteRows):
 
     def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:
         return self.list(Job, "open_jobs_of_workspace", (workspace_id,))
+
+    def run_nodes(self, run_id: RunId) -> RunNodes:
+        known = self.kept.run_nodes(run_id)
+        if known is None:
+            known = RunNodes()
+            for node in self.list(WorkflowNode, "nodes_of_run", (run_id,)):
+                is_group = node.kind is NodeKind.GROUP
+                known.put(
+                    node, items_in(self.get(WorkflowNodeTexts, node.id)) if is_group else None
+                )
+            self.kept.put_run(run_id, known)
+        return known
+
+    def run_with_dedupe_key(self, key: str) -> WorkflowRun | None:
+        return self.find(WorkflowRun, "run_by_dedupe_key", key)
+
+    def open_runs_of_key(self, key: str, limit: int) -> Sequence[WorkflowRun]:
+        return self.list(WorkflowRun, "open_runs_of_key", (key, limit))
+
+    def open_runs_of_schedule(
+        self, workflow: str, schedule: str, limit: int
+    ) -> Sequence[WorkflowRun]:
+        return self.list(WorkflowRun, "open_runs_of_schedule", (workflow, schedule, limit))
+
+    def queued_runs_of_key(self, key: str, limit: int) -> Sequence[WorkflowRun]:
+        return self.list(WorkflowRun, "queued_runs_of_key", (key, limit))
+
+    def waiting_jobs_in_run(self, run_id: RunId, at: datetime, limit: int) -> Sequence[Job]:
+        return self.list(Job, "waiting_jobs_in_run", (run_id, utc_text(at), limit))
+
+    def events_of_run(self, run_id: RunId) -> Sequence[WorkflowEvent]:
+        return self.list(WorkflowEvent, "events_of_run", (run_id,))
+
+    def executions_of(self, job_id: JobId) -> Sequence[Execution]:
+        return self.list(Execution, "executions_of_job", (job_id,))
+
+    def used_in_run(self, run_id: RunId, *, besides: JobId) -> Used:
+        return used_in_run(self, run_id, besides)
+
+    def next_run_number(self) -> int:
+        return self.kept.last_number(WorkflowRun, partial(self.number, "last_run_number")) + 1
 
     def _job_found(self, query: str, *values: str) -> Job | None:
         """The job whose id the named query gives; mostly one that is remembered."""

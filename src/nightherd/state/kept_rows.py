@@ -14,14 +14,23 @@ import msgspec
 from nightherd.db.connection import Database
 from nightherd.model.jobs.job import JobTexts
 from nightherd.model.notifications.notification import NotificationTexts
+from nightherd.model.workflows.node import NodeKind
+from nightherd.model.workflows.rows import (
+    RunNodes,
+    WorkflowContext,
+    WorkflowNode,
+    WorkflowNodeTexts,
+)
 from nightherd.state.table import Image, Table
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
+RUNS = 64
+"""Runs whose nodes are kept before all of them are dropped."""
 LIMIT = 4_096
 """Rows kept before all of them are dropped: far more than what runs at once needs."""
 
-UNBOUNDED = frozenset({NotificationTexts, JobTexts})
+UNBOUNDED = frozenset({NotificationTexts, JobTexts, WorkflowContext, WorkflowNodeTexts})
 """Kinds whose rows may be large: none of them is kept for longer than from its reading to its writing."""
 
 
@@ -39,12 +48,14 @@ class KeptRows:
         self._rows: dict[tuple[type, str], _Kept] = {}
         self._large: dict[tuple[type, str], _Kept] = {}
         self._numbers: dict[type, int] = {}
+        self._runs: dict[str, RunNodes] = {}
 
     def begin(self) -> None:
         """Inside a transaction that has just begun: forget what another process may have changed."""
         version = self._database.data_version()
         if version != self._version:
             self._rows.clear()
+            self._runs.clear()
             self._numbers.clear()
         self._version = version
         self._large.clear()
@@ -52,6 +63,7 @@ class KeptRows:
     def forget(self) -> None:
         """Forget everything: something that was written has been undone."""
         self._rows.clear()
+        self._runs.clear()
         self._large.clear()
         self._numbers.clear()
 
@@ -61,6 +73,26 @@ class KeptRows:
         if last is None:
             last = self._numbers[kind] = find()
         return last
+
+    def run_nodes(self, run_id: str) -> RunNodes | None:
+        """The nodes of a run, if they are remembered."""
+        return self._runs.get(run_id)
+
+    def put_run(self, run_id: str, nodes: RunNodes) -> None:
+        """Remember the nodes of a run as they were read; writing one keeps them so."""
+        if len(self._runs) >= RUNS:
+            self._runs.clear()
+        self._runs[run_id] = nodes
+
+    def _remember_node(self, row: WorkflowNode) -> None:
+        known = self._runs.get(row.run_id)
+        if known is None:
+            return
+        before = known.nodes.get(row.key)
+        if before is None and row.kind is NodeKind.GROUP:
+            del self._runs[row.run_id]  # its items are read with it
+        else:
+            known.put(row, None if before is None else before.items)
 
     def get(self, kind: type[RowT], key: str) -> RowT | None:
         """The row, if it is remembered."""
@@ -91,6 +123,8 @@ class KeptRows:
         elif draft.changed:
             values = [image[name] for name in draft.changed]
             self._database.execute(table.update(draft.changed), (*values, draft.key))
+        if table.row_type is WorkflowNode:
+            self._remember_node(draft.row)
         if table.row_type in self._numbers:
             number = max(self._numbers[table.row_type], draft.row.number)
             self._numbers[table.row_type] = number

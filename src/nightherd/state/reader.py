@@ -35,12 +35,13 @@ from nightherd.model.sessions.session import Session, SessionKey, SessionMode, S
 from nightherd.model.text import utc_text
 from nightherd.model.webhooks import Delivery
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceId, WorkspaceQuery
-from nightherd.state.job_reader import NEWEST, SqliteJobReader
+from nightherd.state.job_reader import NEWEST
 from nightherd.state.rows import SqliteRows
+from nightherd.state.run_reader import SqliteRunReader
 from nightherd.state.tables import TABLES
 
 
-class SqliteReader(SqliteJobReader):
+class SqliteReader(SqliteRunReader):
     """Every question about the state in `state_dir`; each answer is consistent in itself."""
 
     _table_names = TABLES

@@ -9,13 +9,14 @@ from itertools import takewhile
 from pathlib import Path
 
 from nightherd.db.connection import Database, open_for_writing, set_synchronous
-from nightherd.db.ledger import LedgerLine, read_ledger
+from nightherd.db.ledger import SNAPSHOT, LedgerLine, read_ledger
 from nightherd.db.ledger_check import OnLost, readable_lines
 from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.schema import Queries
 from nightherd.errors import StateError, StateFileError
 from nightherd.model.text import utc_text
 from nightherd.state.carry_out import StateTables
+from nightherd.state.run_projections import project_runs
 
 OnChange = Callable[[int], None]
 """Called with the number of each change that is replayed."""
@@ -70,14 +71,17 @@ def _made(
         if salvage is not None:
             salvage.begin()
         restore = tables.restore if salvage is None else salvage.restore
-        last = 0
+        last, is_exact = 0, salvage is None
         made.execute("BEGIN IMMEDIATE")
         for line in lines:
             restore(line)
             last = line.change
+            is_exact = is_exact and line.kind != SNAPSHOT
             on_change(last)
         if salvage is not None:
             salvage.finish()
+        if not is_exact:
+            project_runs(made)  # rows did not come in the order in which they were written
         if last:
             made.execute(queries["outbox_add"], (last, utc_text(at), "Restored", "[]"))
         made.execute("COMMIT")

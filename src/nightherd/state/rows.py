@@ -95,6 +95,8 @@ class SqliteRows:
         columns = self._columns_of(table.name)
         if not columns:
             return ()
+        if table.names_columns:
+            columns = table.columns
         make = table.maker(columns)
         try:
             found = self._database.execute(statement, values)

@@ -33,6 +33,9 @@ JOB_TABLES: Mapping[type[msgspec.Struct], str] = {
 }
 """The tables that lists of jobs read; `tables.py` has all. A list of jobs loads no other kind of row."""
 
+NAMED_COLUMNS = frozenset({"workflow_runs"})
+"""Tables with long columns that no row has: every query of them names the columns of the row, in its order."""
+
 Image = dict[str, Value]
 """A row as its table has it: column to value."""
 
@@ -52,6 +55,7 @@ class Table(Generic[RowT]):
         self.name = name
         self.columns = row_type.__struct_fields__
         self.key = self.columns[0]
+        self.names_columns = name in NAMED_COLUMNS
         hints = get_type_hints(row_type)
         kinds = {name: _plain(hints[name]) for name in self.columns}
         self._hints = hints
@@ -76,7 +80,8 @@ class Table(Generic[RowT]):
     @cached_property
     def by_key(self) -> str:
         """The statement that reads the row with a key."""
-        return f"SELECT * FROM {self.name} WHERE {self.key} = ?1"
+        columns = ", ".join(self.columns) if self.names_columns else "*"
+        return f"SELECT {columns} FROM {self.name} WHERE {self.key} = ?1"
 
     def image(self, row: RowT) -> Image:
         """`row` as its table has it."""

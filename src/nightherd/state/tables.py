@@ -22,6 +22,16 @@ from nightherd.model.notifications.notification import (
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.session import Session
 from nightherd.model.webhooks import Delivery
+from nightherd.model.workflows.rows import (
+    PinnedWorkflow,
+    WorkflowContext,
+    WorkflowEvent,
+    WorkflowNode,
+    WorkflowNodeTexts,
+    WorkflowOverride,
+    WorkflowRun,
+    WorkflowScratch,
+)
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.state.table import JOB_TABLES, Table
 
@@ -49,6 +59,14 @@ TABLES: Mapping[type[msgspec.Struct], str] = {
     Notification: "notifications",
     NotificationTexts: "notification_texts",
     Workspace: "workspaces",
+    PinnedWorkflow: "workflow_definitions",
+    WorkflowRun: "workflow_runs",
+    WorkflowContext: "workflow_contexts",
+    WorkflowScratch: "workflow_scratch",
+    WorkflowNode: "workflow_nodes",
+    WorkflowNodeTexts: "workflow_node_texts",
+    WorkflowEvent: "workflow_events",
+    WorkflowOverride: "workflow_overrides",
 }
 """The table of every kind of row. A row may only refer to rows of tables above its own."""
 

@@ -114,9 +114,10 @@ async def check_jobs_of_an_older_version_come_into_the_inbox_once(state: OpenSta
     asking = replace(
         waiting, id=job_id(4), suspend_reason=SuspendReason.APPROVAL, error_code="approval"
     )
-    texts = [replace(submit(1).texts, job_id=job_id(number)) for number in (1, 2, 3, 4)]
+    phase = replace(failed, id=job_id(5), workflow_run_id="run-1", node_id="run-1/dig")
+    texts = [replace(submit(1).texts, job_id=job_id(number)) for number in (1, 2, 3, 4, 5)]
     await must_apply(
-        state, AdoptRows(rows=(failed, waiting, foreign, asking, *texts), source="old")
+        state, AdoptRows(rows=(failed, waiting, foreign, asking, phase, *texts), source="old")
     )
     jobs = list(state.reader.jobs_without_item(9))
     assert jobs == [job_id(1), job_id(2), job_id(4)]

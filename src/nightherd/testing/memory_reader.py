@@ -43,13 +43,14 @@ from nightherd.model.sessions.session import (
 )
 from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker, WorkerStatus
+from nightherd.testing.memory_runs import MemoryRunReader
 from nightherd.testing.memory_workspaces import MemoryWorkspaceReader
 
 if TYPE_CHECKING:
     from nightherd.testing.memory_state import MemoryRows
 
 
-class MemoryReader(MemoryWorkspaceReader):
+class MemoryReader(MemoryWorkspaceReader, MemoryRunReader):
     """Every question about one memory state."""
 
     def __init__(self, rows: MemoryRows) -> None:
@@ -352,6 +353,7 @@ def _lacks_item(job: Job, items: Sequence[InboxItem]) -> bool:
     if job.status is JobStatus.SUSPENDED:
         is_own = job.not_before is None and job.error_code != CHILD_WAITS
         return is_own and not any(one.is_pending for one in items)
-    is_own = job.parent_job_id is None and job.worker is not None
+    is_part = job.parent_job_id is not None or job.node_id is not None
+    is_own = not is_part and job.worker is not None
     has_item = any(one.kind is ItemKind.FAILURE for one in items)
     return job.status is JobStatus.FAILED and is_own and not has_item

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from nightherd.model.change import Answer, Applied, Change, Row
+from nightherd.model.change import Answer, Change, Row
 from nightherd.model.checkpoints.checkpoint import Checkpoint
-from nightherd.model.decide import decide
+from nightherd.model.decide import carry_out
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId, ItemKind
 from nightherd.model.jobs.job import Job, JobStatus
@@ -29,27 +29,53 @@ from nightherd.state.row_images import encode_images
 from nightherd.state.table import Table
 from nightherd.state.tables import TABLES, table_of
 from nightherd.testing.memory_reader import MemoryReader
+from nightherd.testing.memory_runs import MemoryRunRows
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 
-class MemoryRows:
+class MemoryRows(MemoryRunRows):
     """The rows of one memory state, by key."""
 
     def __init__(self) -> None:
         self._rows: dict[type, dict[str, Row]] = {row_type: {} for row_type in TABLES}
         self._tables: dict[type, Table[Any]] = {row_type: table_of(row_type) for row_type in TABLES}
+        self._replaced: list[tuple[type, str, Row | None]] = []
+        """What the rows were that the change in hand has replaced."""
 
     def write(self, rows: Sequence[Row], deleted: Sequence[Row] = ()) -> None:
-        """Replace rows by key: all of them, or none when one cannot be stored. Then drop the deleted ones."""
+        """Replace rows by key: all of them, or none when one cannot be stored. Then drop the deleted ones.
+
+        `undo` takes back everything since `begin`.
+        """
         tables = [self._tables[type(row)] for row in rows]
         images = [table.image(row) for table, row in zip(tables, rows, strict=True)]
         named = zip(tables, images, strict=True)
         encode_images([{"table": table.name, "row": image} for table, image in named])
         for table, row, image in zip(tables, rows, images, strict=True):
-            self._rows[type(row)][str(image[table.key])] = row
+            self._replace(type(row), str(image[table.key]), row)
         for row in deleted:
-            self._rows[type(row)].pop(str(getattr(row, self._tables[type(row)].key)), None)
+            self._replace(type(row), str(getattr(row, self._tables[type(row)].key)), None)
+
+    def begin(self) -> None:
+        """A change begins: what was written before it stays."""
+        self._replaced.clear()
+
+    def undo(self) -> None:
+        """Take back what was written since the change began."""
+        for kind, key, row in reversed(self._replaced):
+            self._put(kind, key, row)
+        self._replaced.clear()
+
+    def _replace(self, kind: type, key: str, row: Row | None) -> None:
+        self._replaced.append((kind, key, self._rows[kind].get(key)))
+        self._put(kind, key, row)
+
+    def _put(self, kind: type, key: str, row: Row | None) -> None:
+        if row is None:
+            self._rows[kind].pop(key, None)
+        else:
+            self._rows[kind][key] = row
 
     def all(self, row_type: type[RowT]) -> Sequence[RowT]:
         """Every row of one kind."""
@@ -260,13 +286,17 @@ class MemoryStore:
 
     async def apply(self, changes: Sequence[Change]) -> Sequence[Answer]:
         """Carry out `changes` in order, each whole or not at all, one answer each."""
-        answers = []
-        for change in changes:
-            answer = decide(change, self._rows)
-            if isinstance(answer, Applied):
-                self._rows.write(answer.rows, answer.deleted)
-            answers.append(answer)
-        return answers
+        return [self._carry_out(change) for change in changes]
+
+    def _carry_out(self, change: Change) -> Answer:
+        self._rows.begin()
+        try:
+            return carry_out(
+                change, self._rows, lambda one: self._rows.write(one.rows, one.deleted)
+            )
+        except BaseException:
+            self._rows.undo()
+            raise
 
     def take_notices(self) -> Sequence[str]:
         """Nothing ever happens to memory."""

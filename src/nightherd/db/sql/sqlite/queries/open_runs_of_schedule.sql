@@ -1,0 +1,7 @@
+-- Runs of a workflow's schedule that have not ended, oldest first.
+SELECT id, workflow_name, trigger_id, status, current_phase, started_at, updated_at, repo, issue_number, restart_count,
+  finished_at, trigger_type, definition_hash, error, stopping, is_failing, attempt, retried_from, forked_from,
+  root_run_id, parent_run_id, parent_node_id, concurrency_key, schedule, started_by, dedupe_key, worked_ms, limits,
+  cost_microusd, number
+FROM workflow_runs WHERE workflow_name = ?1 AND schedule = ?2 AND schedule IS NOT NULL
+  AND status IN ('queued', 'running', 'paused') ORDER BY number LIMIT ?3;
