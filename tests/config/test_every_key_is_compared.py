@@ -1,7 +1,8 @@
 """Every key of the schema is compared when a fleet file changes, or is named here as one that grants nothing.
 
 A new key fails these tests until it has a row in one of the tables. A row in `COMPARED` needs a case in
-`tests/model/permissions/test_widening.py`; a row in `GRANTS_NOTHING` needs a reason.
+`tests/model/permissions/test_widening.py`; a row in `GRANTS_NOTHING` needs a reason. Workflows are compared as a whole
+(`tests/model/permissions/test_workflow_grants.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from nightherd.config.json_schema import schema_of
 from nightherd.config.reference import keys_of
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
+from nightherd.config.schema.workflow import WorkflowFile
 
 LIMITS = ("limits.spend", "limits.turns", "limits.tokens", "limits.spawns", "limits.depth",
           "limits.duration", "limits.per_day", "limits.hooks")  # fmt: skip
@@ -90,9 +92,18 @@ GRANTS_NOTHING_TO_FLEETS = {
     "limits.on_reached": STOP, "docker": INACTIVE, "web": INACTIVE, "notify": TOLD,
     "webhooks.body_limit": "how much one delivery may hold; it needs the same signature",
 }  # fmt: skip
+WORDS = "words that only people read"
+COMPARED_OF_WORKFLOWS = (
+    "name", "inputs.*.type", "inputs.*.required", "inputs.*.default", "limits", "working_directory", "concurrency",
+    "on", "phases",
+)  # fmt: skip
+GRANTS_NOTHING_TO_WORKFLOWS = {
+    "description": WORDS, "inputs.*.description": WORDS, "phases[].label": WORDS, "phases[].messages": WORDS,
+}  # fmt: skip
 TABLES = {
     AgentSchema: (COMPARED_OF_AGENTS, GRANTS_NOTHING_TO_AGENTS),
     FleetSettings: (COMPARED_OF_FLEETS, GRANTS_NOTHING_TO_FLEETS),
+    WorkflowFile: (COMPARED_OF_WORKFLOWS, GRANTS_NOTHING_TO_WORKFLOWS),
 }
 
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from nightherd.config.documents import decode
-from nightherd.config.json_schema import DIALECT, json_schema
+from nightherd.config.json_schema import DIALECT, FileKind, json_schema
 from nightherd.config.load import LoadedFleet
 from nightherd.config.merge import plain_value
 from nightherd.config.reference import keys_of
@@ -55,8 +55,8 @@ def read(file: Path) -> Any:
 
 
 @functools.cache
-def validator(kind: str) -> jsonschema.Draft202012Validator:
-    schema = json_schema("agent" if kind == "agent" else "fleet", runtimes=runtime_names())
+def validator(kind: FileKind) -> jsonschema.Draft202012Validator:
+    schema = json_schema(kind, runtimes=runtime_names())
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
@@ -111,7 +111,8 @@ def test_herdctl_files_load_unchanged() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_examples_agree_with_the_json_schema(name: str) -> None:
-    kind = "agent" if "/agents/" in name else "fleet"
+    kind: FileKind = "agent" if "/agents/" in name else "fleet"
+    kind = "workflow" if "/workflows/" in name else kind
 
     errors = [
         f"{error.json_path}: {error.message}"
@@ -131,16 +132,18 @@ def test_examples_agree_with_the_json_schema(name: str) -> None:
         {"agents": [{"name": "a", "hooks": {"after_run": [{"type": "shell"}]}}]},
         {"defaults": {"name": "x"}},
         {"nosuch": 1},
+        {"workflows": {"w": {"phases": [{"name": "a", "bash": "ls", "tries": 1}]}}},
+        {"workflows": {"w": {"phases": [{"name": "a", "bash": "ls", "retries": "${N}"}]}}},
     ],
-    ids=["choice", "number", "nested", "step", "hook", "defaults", "key"],
+    ids=["choice", "number", "nested", "step", "hook", "defaults", "key", "phase", "expression"],
 )
 def test_the_json_schema_finds_mistakes(fleet: dict[str, Any]) -> None:
     assert not validator("fleet").is_valid(fleet)
 
 
-@pytest.mark.parametrize("kind", ["fleet", "agent"])
-def test_every_property_of_the_json_schema_is_described(kind: str) -> None:
-    schema = json_schema("agent" if kind == "agent" else "fleet", runtimes=runtime_names())
+@pytest.mark.parametrize("kind", ["fleet", "agent", "workflow"])
+def test_every_property_of_the_json_schema_is_described(kind: FileKind) -> None:
+    schema = json_schema(kind, runtimes=runtime_names())
     definitions = [("the file", schema), *schema["$defs"].items()]
 
     bare = [
@@ -153,6 +156,16 @@ def test_every_property_of_the_json_schema_is_described(kind: str) -> None:
     assert schema["$schema"] == DIALECT
     assert len(definitions) > 10
     assert bare == []
+
+
+def test_triggers_and_phases_of_workflows_have_two_spellings_in_an_editor() -> None:
+    phases = [{"name": "a", "bash": "ls"}, {"name": "b", "phases": {"c": {"wait": "1h"}}}]
+
+    for flow in (
+        {"on": {"api": False}, "phases": phases},
+        {"triggers": {"api": False}, "phases": {"a": {"bash": "ls"}}},
+    ):
+        assert validator("workflow").is_valid(flow)
 
 
 def test_variables_may_stand_for_numbers_and_choices_in_an_editor() -> None:

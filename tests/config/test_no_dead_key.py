@@ -17,10 +17,14 @@ from config.folder import Folder
 from nightherd.config import resolve
 from nightherd.config.json_schema import schema_of
 from nightherd.config.load import LoadedFleet
-from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, Waiting, never
+from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, WORKFLOW_KEYS, Waiting, never
 from nightherd.config.reference import keys_of
+from nightherd.config.report import Findings
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import AgentReference, FleetReference, FleetSettings
+from nightherd.config.schema.workflow import WorkflowFile
+from nightherd.config.workflows.load import KnownNames, resolve_workflow
+from nightherd.config.workflows.sources import WorkflowSource
 from nightherd.files.yaml_nodes import MappingNode
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.runtimes import KNOWN_RUNTIMES
@@ -85,6 +89,18 @@ def read_of_fleet(loaded: LoadedFleet) -> set[str]:
     return asked
 
 
+def read_of_workflows(loaded: LoadedFleet) -> set[str]:
+    asked: set[str] = set()
+    for name, workflow in loaded.workflows.items():
+        source = WorkflowSource(
+            name=name, home=workflow.home, node=workflow.node, declared=workflow.node
+        )
+        known = KnownNames(agents={}, webhooks=None)
+        file = watched(workflow.file, "", asked)
+        resolve_workflow(source, file, workflow.node, findings=Findings(), known=known)
+    return {path.replace("phases[].phases[]", "phases[]") for path in asked}
+
+
 def keys_in(node: MappingNode, prefix: str = "") -> Iterator[str]:
     """Every dotted key that a document sets, lists and mappings by name written as in the schema."""
     for key, value in node:
@@ -111,10 +127,17 @@ def covers(waiting: Waiting, path: str) -> bool:
     return path == waiting.key or path.startswith((f"{waiting.key}.", f"{waiting.key}[]"))
 
 
-@pytest.mark.parametrize("model", [AgentSchema, FleetSettings])
+def nodes_of(loaded: LoadedFleet, model: type[BaseModel]) -> list[MappingNode]:
+    if model is WorkflowFile:
+        return [workflow.node for workflow in loaded.workflows.values()]
+    sections = loaded.agents.values() if model is AgentSchema else [loaded.settings]
+    return [section.node for section in sections]
+
+
+@pytest.mark.parametrize("model", [AgentSchema, FleetSettings, WorkflowFile])
 def test_the_example_sets_every_key(everything: LoadedFleet, model: type[BaseModel]) -> None:
-    sections = everything.agents.values() if model is AgentSchema else [everything.settings]
-    said = {path for section in sections for path in keys_in(section.node)}
+    said = {path for node in nodes_of(everything, model) for path in keys_in(node)}
+    said |= {path.replace("phases[].phases[]", "phases[]") for path in said}
 
     assert sorted(leaves(model) - said) == []
 
@@ -140,6 +163,21 @@ def test_every_key_is_read_or_waits_and_never_both(
     assert sorted(dead) == []
     assert both == []
     assert gone == []
+
+
+def test_every_key_of_a_workflow_is_read(everything: LoadedFleet) -> None:
+    read = read_of_workflows(everything)
+
+    assert "phases[].gate.artifact.file" in read
+    assert sorted(leaves(WorkflowFile) - read) == []
+    # What waits is read too, so that its expressions are checked.
+    assert [row.key for row in WORKFLOW_KEYS if row.key not in read] == []
+
+
+def test_a_chat_that_starts_a_workflow_is_not_active_yet(folder: Folder) -> None:
+    folder.fleet("workflows: {w: {on: {chat: true}, phases: [{name: a, bash: ls}]}}\n")
+
+    assert folder.notices() == ["nightherd.yaml:1:22 'on.chat' is not active yet: chat"]
 
 
 def test_the_watch_sees_a_key_that_nothing_reads(everything: LoadedFleet) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from config.folder import Folder
 from nightherd.model.agents.script import (
+    End,
     Fail,
     Repeat,
     Say,
@@ -47,6 +48,7 @@ def test_a_script_becomes_the_steps_it_says(folder: Folder) -> None:
               - tool: Grep
                 input: {pattern: x, path: src, ignore_case: true}
               - usage: {input_tokens: 3, output_tokens: 4, cost_usd: "$0.000001"}
+              - end: true
               - sleep: 200ms
               - repeat: 3
                 steps:
@@ -72,6 +74,7 @@ def test_a_script_becomes_the_steps_it_says(folder: Folder) -> None:
                 "Grep", {"pattern": "x", "path": "src", "ignore_case": True, "mode": "content"}
             ),
             Spend(Usage(input_tokens=3, output_tokens=4, cost_microusd=MicroUsd(1))),
+            End(),
             Sleep(timedelta(milliseconds=200)),
             Repeat(3, (UseTool("Write", {"file_path": "${turn}", "content": ""}),)),
             Fail("oh", "no"),
@@ -83,7 +86,7 @@ def test_a_script_becomes_the_steps_it_says(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("step", "found"),
     [
-        ("{}", "9 a step needs one of say, think, tool, sleep, usage, fail, repeat"),
+        ("{}", "9 a step needs one of say, think, tool, sleep, usage, fail, end, repeat"),
         ("hello", "9 expected a mapping of keys to values, got the text 'hello'"),
         ("{say: a, think: b}", "18 a step has one verb; this one has say, think"),
         ("{say: a, input: {}}", "18 unknown key 'input'"),
@@ -104,6 +107,7 @@ def test_a_script_becomes_the_steps_it_says(folder: Folder) -> None:
         ("{usage: {input_tokens: -1}}", "32 expected at least 0"),
         ("{usage: {tokens: 1}}", "18 unknown key 'tokens'"),
         ("{fail: {message: 5}}", "26 expected text, got the number 5"),
+        ("{end: false}", "10 expected true: a step that ends nothing is none"),
         ("{repeat: 0, steps: [{say: x}]}", "18 expected at least 1"),
         ("{repeat: 2}", "10 'steps' is missing"),
         ("{repeat: 2, steps: []}", "28 must not be empty"),

@@ -13,7 +13,8 @@ from nightherd.files.atomic import atomic_write_json
 from nightherd.files.permission import state_file_error
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.journal.system import known
-from nightherd.model.permissions.grants import FleetGrants, fingerprint, grants_of, may_write
+from nightherd.model.permissions.fingerprint import fingerprint
+from nightherd.model.permissions.grants import FleetGrants, grants_of, may_write
 from nightherd.model.permissions.restrain import restrained
 from nightherd.model.permissions.widening import (
     AUTO,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.config.discovery import FLEET_FILE_NAMES, fleet_file_in
 from nightherd.config.documents import Budget, Documents, Interpolation, read_dotenv
@@ -17,6 +18,8 @@ from nightherd.config.schema.agent import AgentSettings
 from nightherd.config.schema.fleet import AgentReference, FleetReference
 from nightherd.config.validate import check
 from nightherd.config.wording import described
+from nightherd.config.workflows.sources import SECTION as WORKFLOWS
+from nightherd.config.workflows.sources import WorkflowHome
 from nightherd.config.working_directory import KEY as DIRECTORY
 from nightherd.config.working_directory import merge_agents
 from nightherd.errors import InvalidValueError
@@ -32,7 +35,7 @@ from nightherd.files.yaml_nodes import (
 from nightherd.model.ids import check_name
 from nightherd.model.text import quote
 
-STRUCTURE = (DIRECTORY, "defaults", "agents", "fleets")
+STRUCTURE = (DIRECTORY, "defaults", "agents", "fleets", WORKFLOWS)
 MOST_FLEETS = 1_000
 MOST_AGENTS = 10_000
 
@@ -40,6 +43,7 @@ MOST_AGENTS = 10_000
 class Level(msgspec.Struct, frozen=True, kw_only=True):
     """Where in the tree of fleets a file stands."""
 
+    file: str
     names: tuple[str, ...] = ()
     chain: tuple[str, ...] = ()
     """The fleet files from the first to this one, symbolic links followed: what a cycle is found by."""
@@ -57,6 +61,8 @@ class Assembly(msgspec.Struct):
     drafts: list[Draft] = msgspec.field(default_factory=list)
     fleets: list[tuple[tuple[str, ...], MappingNode]] = msgspec.field(default_factory=list)
     """Each fleet file's own settings with the names that lead to it; the first is the whole fleet's."""
+    workflow_homes: list[WorkflowHome] = msgspec.field(default_factory=list)
+    """Where workflows are written, for each fleet file."""
     dotenv: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What the `.env` beside the first file says."""
 
@@ -64,7 +70,7 @@ class Assembly(msgspec.Struct):
         """Take in the fleet file at `path` and all that it names."""
         document = self.open(path)
         if document is not None:
-            level = Level(chain=(real_path(path),), dotenv=self.variables(path))
+            level = Level(file=path, chain=(real_path(path),), dotenv=self.variables(path))
             self.dotenv = level.dotenv
             self.add_fleet(self.fill(document, level.dotenv), level)
 
@@ -86,7 +92,10 @@ class Assembly(msgspec.Struct):
         return values
 
     def fill(self, document: MappingNode, dotenv: Mapping[str, str]) -> MappingNode:
-        """The document with variables filled in; the process's own win over those of `.env`."""
+        """The document with variables filled in; the process's own win over those of `.env`.
+
+        Not in workflows: `${...}` is an expression there.
+        """
         interpolation = Interpolation({**dotenv, **self.environ}, self.findings)
         return interpolation.mapping(document, (), template=False)
 
@@ -96,6 +105,14 @@ class Assembly(msgspec.Struct):
         for key in STRUCTURE:
             settings = without(settings, key)
         self.fleets.append((level.names, settings))
+        self.workflow_homes.append(
+            WorkflowHome(
+                fleet=level.names,
+                directory=os.path.dirname(level.file),  # noqa: PTH120 (text in, text out)
+                inline=document.get(WORKFLOWS),
+                environ={**level.dotenv, **self.environ},
+            )
+        )
         defaults = self.own_defaults(document, level)
         inner = Setting(
             fleet=level.names,
@@ -106,10 +123,7 @@ class Assembly(msgspec.Struct):
             budget=self.budget,
         )
         self.add_agents(document, inner)
-        below = Level(
-            names=level.names, chain=level.chain, dotenv=level.dotenv, defaults=inner.defaults
-        )
-        self.add_fleets(document, below)
+        self.add_fleets(document, replace(level, defaults=inner.defaults))
 
     def own_defaults(self, document: MappingNode, level: Level) -> MappingNode | None:
         """The file's own defaults; what is wrong with them is found also when no agent takes them up."""
@@ -231,6 +245,7 @@ class Assembly(msgspec.Struct):
         name = self.fleet_name(reference.name, document, path, named, first)
         if name is not None:
             below = Level(
+                file=path,
                 names=(*level.names, name),
                 chain=(*level.chain, real),
                 dotenv=dotenv,

@@ -191,6 +191,8 @@ class Interpolation:
         """A mapping with its values filled in; keys stay as they are."""
         changed: dict[str, Entry] = {}
         for key, entry in node.entries.items():
+            if holds_workflows((*path, key)):
+                continue
             value = self.fill(entry.value, (*path, key), template=template or key in TEMPLATE_KEYS)
             if value is not entry.value:
                 changed[key] = Entry(entry.key, value)
@@ -245,6 +247,13 @@ class Interpolation:
             return
         spot = spot_of(node, match[0])
         self.findings.add(problem_at(spot, message, path=".".join(path)))
+
+
+def holds_workflows(path: Path) -> bool:
+    """Whether workflows stand at a path of a fleet file: their expressions look like variables."""
+    if path[-1] != "workflows":
+        return False
+    return len(path) == 1 or (path[0] == "fleets" and path[2:-1] == ("overrides",))
 
 
 def trouble_with(

@@ -1,4 +1,4 @@
-"""The JSON Schema of fleet and agent files, for editors, for `config schema` and for naming valid keys."""
+"""The JSON Schema of fleet, agent and workflow files, for editors, for `config schema` and for naming valid keys."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from nightherd.config.layers import ALIASES
+from nightherd.config.schema import phase, phase_parts, workflow
 from nightherd.config.schema.agent import AgentFile
 from nightherd.config.schema.fleet import FleetFile
+from nightherd.config.schema.types import Model
+from nightherd.config.schema.workflow import WorkflowFile
+from nightherd.config.schema.workspace import WorkflowDirectory
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-FileKind = Literal["fleet", "agent"]
-TITLES = {"fleet": "nightherd fleet file", "agent": "nightherd agent file"}
-MODELS = {"fleet": FleetFile, "agent": AgentFile}
-ONLY_FOR_MESSAGES = frozenset({"#/$defs/OtherStep", "#/$defs/UnknownHook"})
+FileKind = Literal["fleet", "agent", "workflow"]
+TITLES = {
+    "fleet": "nightherd fleet file",
+    "agent": "nightherd agent file",
+    "workflow": "nightherd workflow file",
+}
+MODELS = {"fleet": FleetFile, "agent": AgentFile, "workflow": WorkflowFile}
+ONLY_FOR_MESSAGES = frozenset({"#/$defs/OtherStep", "#/$defs/UnknownHook", "#/$defs/OtherPhase"})
 """Models that exist to word a mistake; no correct file matches them."""
 VARIABLE = {
     "description": "A value filled in from the environment: ${NAME} or ${NAME:-default}.",
@@ -36,7 +44,7 @@ Schema = dict[str, Any]
 
 
 def json_schema(kind: FileKind = "fleet", *, runtimes: Sequence[str] = ()) -> Schema:
-    """The schema of a whole file, every property described. Variables may stand for any scalar.
+    """The schema of a whole file, every property described. Variables may stand for any scalar, but in workflows.
 
     The key `runtime` takes the names of `runtimes`; any text without them.
     """
@@ -62,20 +70,49 @@ def schema_of(model: type[BaseModel]) -> Schema:
     """The schema of what a model takes; not to be changed by the caller."""
     _, whole = models_json_schema([(model, "validation")])
     definitions: dict[str, Schema] = whole["$defs"]
-    for schema in definitions.values():
-        clean(schema)
+    for name, schema in definitions.items():
+        is_of_workflow = model is WorkflowFile or name in workflow_models()
+        clean(schema, has_variables=not is_of_workflow)
         describe(schema, definitions)
     add_older_names(definitions)
+    add_workflow_spellings(definitions)
     if "AgentReference" in definitions and "AgentSettings" in definitions:
         add_overrides(definitions["AgentReference"])
     for name in [ref.removeprefix("#/$defs/") for ref in ONLY_FOR_MESSAGES]:
         definitions.pop(name, None)
-    definitions["Variable"] = VARIABLE
+    if model is not WorkflowFile:
+        definitions["Variable"] = VARIABLE
     root = definitions.pop(model.__name__)
     return {**root, "$defs": dict(sorted(definitions.items()))}
 
 
-def clean(schema: Schema) -> None:
+@functools.cache
+def workflow_models() -> frozenset[str]:
+    """The models of workflows: `${...}` is an expression there, which only some texts may hold."""
+    return frozenset(
+        one.__name__
+        for module in (phase, phase_parts, workflow)
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, Model)
+    ) | {WorkflowDirectory.__name__}
+
+
+def add_workflow_spellings(definitions: dict[str, Schema]) -> None:
+    """`on` is `triggers`, and phases may stand by name, where their name is not said again."""
+    for name in workflow_models() & definitions.keys():
+        properties = definitions[name].get("properties", {})
+        if "on" in properties:
+            properties["triggers"] = {**properties["on"], "description": "Another name of on."}
+        if "items" in properties.get("phases", {}):
+            phases = properties["phases"]
+            by_name = {"type": "object", "additionalProperties": phases["items"]}
+            described = {"description": phases.pop("description")}
+            properties["phases"] = {"anyOf": [phases, by_name], **described}
+        if name.endswith("Phase") and "name" in properties:
+            definitions[name]["required"].remove("name")
+
+
+def clean(schema: Schema, *, has_variables: bool = True) -> None:
     """Drop what only says the key again, and let variables stand for scalars, at every depth."""
     schema.pop("title", None)
     schema.pop("discriminator", None)
@@ -85,7 +122,9 @@ def clean(schema: Schema) -> None:
             branch for branch in branches if branch.get("$ref") not in ONLY_FOR_MESSAGES
         ]
     for inner in parts(schema):
-        clean(inner)
+        clean(inner, has_variables=has_variables)
+    if not has_variables:
+        return
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
             schema[key] = opened(schema[key])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,7 @@ from nightherd.config.checks import (
 )
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, find_fleet_file
 from nightherd.config.documents import Documents
+from nightherd.config.endpoints import check_endpoints, check_endpoints_are_used, endpoints_of
 from nightherd.config.layers import Draft
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, inactive_keys, outer_keys
 from nightherd.config.persistence import check_project_file
@@ -35,14 +36,16 @@ from nightherd.config.schema.agent import DEFAULT_RUNTIME
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetFile, FleetSettings
 from nightherd.config.validate import check
-from nightherd.config.wording import did_you_mean, not_one_of
+from nightherd.config.wording import not_one_of
+from nightherd.config.workflows.load import KnownNames, load_workflows
+from nightherd.config.workflows.report import LoadedWorkflow
 from nightherd.errors import (
     ConfigInvalidError,
     ConfigNotFoundError,
     InvalidValueError,
     RefusedError,
 )
-from nightherd.files.yaml_nodes import MappingNode, Node, place_of, problem_at, text_of
+from nightherd.files.yaml_nodes import MappingNode, place_of, problem_at, text_of
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.agents.runtime import KnownRuntimes, RuntimeCapabilities
 from nightherd.model.problem import Place, Problem, Severity
@@ -70,6 +73,8 @@ class LoadedFleet(msgspec.Struct, frozen=True, kw_only=True):
     """What the fleet file says about the fleet itself."""
     agents: Mapping[str, Section]
     """Each agent's settings, by qualified name."""
+    workflows: Mapping[str, LoadedWorkflow]
+    """Each workflow with its settings, by qualified name."""
 
 
 class CheckedFleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +85,10 @@ class CheckedFleet(msgspec.Struct, frozen=True, kw_only=True):
     loaded: LoadedFleet | None
     files: tuple[str, ...] = ()
     """Every file it was read from; each may have a `.env` beside it."""
+    directories: tuple[str, ...] = ()
+    """Directories that more of its files may be put into, there or not."""
+    workflow_files: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The file of every workflow that is declared, by qualified name."""
     settings_files: tuple[str, ...] = ()
     """Claude's settings files that its agents obey, there or not."""
 
@@ -125,75 +134,90 @@ def check_fleet(
     settings = check_settings(assembly, findings)
     agents = check_agents(assembly.drafts, assembly.fleets, findings, runtimes)
     check_project_file(state_dir or file.parent / STATE_DIRECTORY, findings)
-    loaded = None
+    known: dict[str, Agent | None] = {
+        **dict.fromkeys(draft.path.removeprefix("agents.") for draft in assembly.drafts),
+        **{one.name: one for one, _ in agents},
+    }
+    workflow_files: dict[str, str] = {}
+    workflows = check_workflows(assembly, settings, known, workflow_files)
     if settings is not None:
-        broken = {draft.path.removeprefix("agents.") for draft in assembly.drafts}
-        known = {one.name: one for one, _ in agents}
-        check_endpoints(settings, assembly.fleets[0][1], known, findings, broken=broken)
+        check_endpoints(settings, assembly.fleets[0][1], known, findings)
     if not findings.errors:
         check_hooks(assembly.fleets[0][1], agents, findings)
     if settings is not None and not findings.errors:
-        own = {name: value for name, value in assembly.dotenv.items() if name not in environ}
-        resolved = [agent for agent, _ in agents]
-        loaded = LoadedFleet(
-            fleet=replace(
-                resolve_fleet(
-                    settings,
-                    resolved,
-                    file=str(file),
-                    files=findings.files,
-                    environment=own,
-                    dotenv=assembly.dotenv,
-                ),
-                secret_variables=secret_variables(
-                    [node for _, node in assembly.fleets] + [one.node for _, one in agents],
-                    settings,
-                ),
-            ),
-            notices=findings.notices,
-            blocked=findings.blocked,
-            settings=Section(assembly.fleets[0][1], settings),
-            agents={agent.name: section for agent, section in agents},
-        )
+        definitions = [workflow.definition for workflow in workflows.values()]
+        check_endpoints_are_used(settings, assembly.fleets[0][1], definitions, findings)
+    loaded = None
+    if settings is not None and not findings.errors:
+        loaded = complete(assembly, settings, agents, workflows, file=str(file))
     return CheckedFleet(
         file=file,
         problems=findings.errors + findings.blocked + findings.notices,
         loaded=loaded,
         files=findings.files,
+        directories=findings.directories,
+        workflow_files=workflow_files,
         settings_files=tuple(
             dict.fromkeys(one for agent, _ in agents for one in settings_files(agent))
         ),
     )
 
 
-def check_endpoints(
+def complete(
+    assembly: Assembly,
     settings: FleetSettings,
-    node: MappingNode,
-    agents: Mapping[str, Agent],
-    findings: Findings,
+    agents: Sequence[tuple[Agent, Section]],
+    workflows: Mapping[str, LoadedWorkflow],
     *,
-    broken: Collection[str] = (),
-) -> None:
-    """Every webhook's agent and schedule is there, and what it is signed with has a name.
+    file: str,
+) -> LoadedFleet:
+    """The fleet of all the parts, which are right."""
+    findings, environ = assembly.findings, assembly.environ
+    fleet = resolve_fleet(
+        settings,
+        [agent for agent, _ in agents],
+        file=file,
+        files=findings.files,
+        environment={k: one for k, one in assembly.dotenv.items() if k not in environ},
+        dotenv=assembly.dotenv,
+    )
+    documents = [node for _, node in assembly.fleets] + [one.node for _, one in agents]
+    return LoadedFleet(
+        fleet=replace(
+            fleet,
+            workflows={name: workflow.definition for name, workflow in workflows.items()},
+            secret_variables=secret_variables(documents, settings),
+        ),
+        notices=findings.notices,
+        blocked=findings.blocked,
+        settings=Section(assembly.fleets[0][1], settings),
+        agents={agent.name: section for agent, section in agents},
+        workflows=workflows,
+    )
 
-    Agents named in `broken` are declared, and what is wrong with them is reported already.
+
+def check_workflows(
+    assembly: Assembly,
+    settings: FleetSettings | None,
+    agents: Mapping[str, Agent | None],
+    declared: dict[str, str],
+) -> dict[str, LoadedWorkflow]:
+    """The workflows of all fleet files, those that are right; None stands for an agent that is broken.
+
+    `declared` gets the file of each, also of those that are wrong.
     """
-    webhooks = settings.webhooks
-    for name, endpoint in webhooks.endpoints.items() if webhooks is not None else ():
-        path = f"webhooks.endpoints.{name}"
-        if endpoint.agent not in agents and endpoint.agent not in broken:
-            message = f"the fleet has no agent {quote(endpoint.agent)}"
-            hint = did_you_mean(endpoint.agent, sorted(agents))
-            findings.add(problem_at(value_at(node, path), message, path=path, hint=hint))
-        elif endpoint.schedule is not None and endpoint.agent in agents:
-            known = agents[endpoint.agent].schedules
-            if endpoint.schedule not in known:
-                message = f"{quote(endpoint.agent)} has no schedule {quote(endpoint.schedule)}"
-                hint = did_you_mean(endpoint.schedule, sorted(known))
-                findings.add(problem_at(value_at(node, path), message, path=path, hint=hint))
-        if webhooks is not None and not (endpoint.secret_env or webhooks.secret_env):
-            message = "webhooks must be signed: 'secret_env' is missing"
-            findings.add(problem_at(value_at(node, path), message, path=path))
+    directories = {
+        name: None if agent is None else agent.working_directory for name, agent in agents.items()
+    }
+    webhooks = None if settings is None else endpoints_of(settings).keys()
+    return load_workflows(
+        assembly.workflow_homes,
+        documents=assembly.documents,
+        findings=assembly.findings,
+        known=KnownNames(agents=directories, webhooks=webhooks),
+        budget=assembly.budget,
+        declared=declared,
+    )
 
 
 def check_hooks(
@@ -206,17 +230,6 @@ def check_hooks(
         path = f"agents.{agent.name}"
         check_submitted(section.node, AGENT_HOOKS, names, findings, path=path)
     check_targets(fleet, [(agent, section.node) for agent, section in agents], findings)
-
-
-def value_at(node: MappingNode, path: str) -> Node:
-    """What stands at a dotted path of a checked document."""
-    found: Node = node
-    for step in path.split("."):
-        entry = found.entries.get(step) if isinstance(found, MappingNode) else None
-        if entry is None:
-            return found
-        found = entry.value
-    return found
 
 
 def place_of_value(node: MappingNode, key: str) -> Place | None:

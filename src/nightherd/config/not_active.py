@@ -104,6 +104,7 @@ FLEET_KEYS = (
     Waiting("web.tool_results", "the dashboard"),
     Waiting("web.message_grouping", "the dashboard"),
 )
+WORKFLOW_KEYS = (Waiting("on.chat", "chat"),)
 
 
 INNER_KEYS = frozenset({"version", "fleet", "docker"})

@@ -1,4 +1,4 @@
-"""The reference of keys, written from the schema: what `docs/formats/fleet-file.md` holds between its marks."""
+"""The reference of keys, written from the schema: what the pages of `docs/formats` hold between their marks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ import msgspec
 from msgspec.structs import replace
 
 from nightherd.config.json_schema import Schema, forms, schema_of, with_runtimes
-from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, Waiting
+from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, WORKFLOW_KEYS, Waiting
 from nightherd.config.schema.agent import Agent
 from nightherd.config.schema.fleet import AgentReference, FleetReference, FleetSettings
+from nightherd.config.schema.workflow import WorkflowFile
 from nightherd.model.agents.runtime import RuntimeCapabilities
 
-REPEATED = ("schedules[]", "script[].steps[]")
-"""Where the same keys are described again: schedules in the list form, and the steps of a `repeat`."""
+REPEATED = (
+    "schedules[]",
+    "script[].steps[]",
+    "phases.*",
+    "phases[].phases[]",
+    "phases[].phases.*",
+    "triggers",
+)
+"""Where the same keys are described again: schedules in the list form, steps of a `repeat`, phases by name and in blocks."""
 BEGIN, END = "<!-- keys: written from the schema -->", "<!-- end of keys -->"
 
 
@@ -107,7 +115,7 @@ NAMES = {
 def default_of(schema: Schema) -> str:
     """The default as YAML spells it; empty where there is none worth naming."""
     value = schema.get("default")
-    if value in (None, [], {}) or isinstance(value, dict):
+    if value in (None, "", [], {}) or isinstance(value, dict):
         return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
@@ -156,8 +164,13 @@ def reference(runtimes: Sequence[RuntimeCapabilities]) -> str:
     return "\n".join(f"{title}\n\n{table}" for title, table in parts)
 
 
-def updated(page: str, runtimes: Sequence[RuntimeCapabilities]) -> str:
+def workflow_reference() -> str:
+    """The reference of a workflow, inline or in a file."""
+    return table_of(schema_of(WorkflowFile), WORKFLOW_KEYS)
+
+
+def updated(page: str, text: str) -> str:
     """The text of the page with the reference between its marks rewritten."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{reference(runtimes)}\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{text}\n{END}{after}"

@@ -17,6 +17,7 @@ class Findings:
     def __init__(self) -> None:
         self._seen: dict[tuple[str, int, int, str], Problem] = {}
         self._files: dict[str, int] = {}
+        self._directories: dict[str, None] = {}
         self._unknown: set[tuple[str, int, int]] = set()
 
     def add(self, problem: Problem) -> None:
@@ -41,6 +42,15 @@ class Findings:
     def opened(self, file: str) -> None:
         """Remember when a file was first opened: problems are reported in that order."""
         self._files.setdefault(file, len(self._files))
+
+    def looked_in(self, directory: str) -> None:
+        """Remember a directory whose files count, there or not: a new file in it is a change."""
+        self._directories[directory] = None
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Every directory that files were looked for in."""
+        return tuple(self._directories)
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ from nightherd.config.schema.script import (
     AskStep,
     BashStep,
     EditStep,
+    EndStep,
     FailStep,
     GlobStep,
     GrepStep,
@@ -60,6 +61,7 @@ from nightherd.model.agents.agent import Agent, Durability, Fleet, Subagent
 from nightherd.model.agents.mcp import McpServer, McpTransport
 from nightherd.model.agents.runtime import KnownRuntimes
 from nightherd.model.agents.script import (
+    End,
     Fail,
     Repeat,
     Say,
@@ -258,9 +260,11 @@ def resolve_step(step: AnyStep) -> Step:
         case FailStep():
             failure = step.fail
             return Fail(failure.code, failure.message, failure.recoverable, failure.retry_after)
+        case EndStep(end=True):
+            return End()
         case RepeatStep():
             return Repeat(step.repeat, tuple(resolve_step(inner) for inner in step.steps))
-        case OtherStep():
+        case OtherStep() | EndStep():
             raise AssertionError("a step without a verb passed the schema")
         case _:
             assert_never(step)

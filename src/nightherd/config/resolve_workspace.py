@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from nightherd.config.schema.workspace import SetupCommand as SetupSchema
-from nightherd.config.schema.workspace import WorkingDirectory
+from nightherd.config.schema.workspace import WorkingDirectory, WorkspaceSettings
 from nightherd.model.workspaces.policy import (
     SHARED,
     CloneTerms,
@@ -24,12 +24,21 @@ def resolve_workspace(
     """What `working_directory` says, gaps filled; an agent that says nothing works in its directory."""
     if directory is None:
         return SHARED
+    return resolve_policy(directory, clone=resolve_clone(directory, repository))
+
+
+def resolve_policy(
+    directory: WorkspaceSettings,
+    *,
+    clone: CloneTerms | None = None,
+    scope: WorkspaceScope = WorkspaceScope.JOB,
+) -> WorkspacePolicy:
+    """What a directory says about its workspaces; `scope` is used where it says none."""
     mode = WorkspaceMode(directory.mode)
-    clone = resolve_clone(directory, repository)
     snapshot = directory.snapshot
     policy = WorkspacePolicy(
         mode=mode,
-        scope=WorkspaceScope(directory.scope or WorkspaceScope.JOB),
+        scope=WorkspaceScope(directory.scope or scope),
         base=directory.base or default_base(mode, clone),
         setup=tuple(resolve_command(one) for one in directory.setup or ()),
         keep=default_keep(mode) if directory.keep is None else Keep(directory.keep),

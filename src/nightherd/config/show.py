@@ -26,7 +26,7 @@ Shown = dict[str, Any]
 
 
 def show(loaded: LoadedFleet, agent: str | None = None, *, origin: bool = True, cwd: Path) -> Shown:
-    """The resolved settings as plain data: the fleet's own and all agents', or one agent's.
+    """The resolved settings as plain data: the fleet's own, all agents' and all workflows', or one agent's.
 
     With `origin` each value is `{"value": ..., "origin": "file:line" | "default"}`. A value that came out
     of the environment is shown as its variable.
@@ -39,6 +39,11 @@ def show(loaded: LoadedFleet, agent: str | None = None, *, origin: bool = True, 
     names = loaded.agents if agent is None else [agent]
     shown: Shown = {} if agent is not None else {"fleet": view.section(loaded.settings)}
     shown["agents"] = {name: agent_data(loaded, name, view) for name in names}
+    if agent is None and loaded.workflows:
+        shown["workflows"] = {
+            name: view.model(workflow.file, workflow.node)
+            for name, workflow in loaded.workflows.items()
+        }
     return shown
 
 

@@ -253,7 +253,7 @@ def test_on_and_triggers_are_not_given_together(flows: WorkflowFolder) -> None:
     flows.workflow("on: {api: true}\ntriggers: {api: false}\nphases: [{name: a, bash: ls}]\n")
 
     assert flows.errors() == [
-        "workflows/w.yaml:1:1 'on' is another name of 'triggers'; give one of them"
+        "workflows/w.yaml:2:1 'triggers' is another name of 'on'; give one of them"
     ]
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from nightherd.config.documents import Documents
+from nightherd.config.documents import Budget, Documents
 from nightherd.config.report import Findings
-from nightherd.config.workflows import KnownNames, load_workflows
-from nightherd.config.workflows_report import LoadedWorkflow
+from nightherd.config.workflows.load import KnownNames, load_workflows
+from nightherd.config.workflows.report import LoadedWorkflow
+from nightherd.config.workflows.sources import WorkflowHome
 from nightherd.files.yaml_nodes import MappingNode
 from nightherd.model.problem import Problem
 from nightherd.model.workflows.definition import WorkflowDefinition
 
-KNOWN = KnownNames(agents=("coder", "reviewer"), webhooks=("github",))
+KNOWN = KnownNames(agents=dict.fromkeys(("coder", "reviewer")), webhooks=("github",))
 
 
 class WorkflowFolder:
@@ -39,12 +40,12 @@ class WorkflowFolder:
         document = documents.open(str(fleet)) if fleet.exists() else None
         inline = document.get("workflows") if isinstance(document, MappingNode) else None
         return load_workflows(
-            str(self.root),
-            inline=inline,
+            [WorkflowHome(directory=str(self.root), inline=inline)],
             documents=documents,
             findings=self.findings,
-            environ={},
             known=KNOWN,
+            budget=Budget(),
+            declared={},
         )
 
     def definition(self, name: str = "w") -> WorkflowDefinition:

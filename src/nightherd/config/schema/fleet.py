@@ -25,6 +25,7 @@ from nightherd.config.schema.types import (
     reading,
     refuse,
 )
+from nightherd.config.schema.workflow import WorkflowFile
 from nightherd.config.schema.workspace import Directory
 from nightherd.model.webhooks import BODY_LIMIT, check_public_url
 
@@ -32,7 +33,9 @@ from nightherd.model.webhooks import BODY_LIMIT, check_public_url
 class WebhookEndpoint(Model):
     """One address that messages come in by: /v1/hooks/NAME."""
 
-    agent: Filling = Field(description="Agent that gets the job.")
+    agent: Filling | None = Field(
+        None, description="Agent that gets the job; not needed where a workflow is started by it."
+    )
     schedule: Name | None = Field(
         None, description="Schedule of the agent that is fired; its settings are the job's."
     )
@@ -191,3 +194,6 @@ class FleetFile(FleetSettings):
         tuple[AgentReference | Agent, ...] | dict[str, AgentReference | AgentSettings] | None
     ) = Field(None, description="The agents: written out here, or in files named by path.")
     fleets: tuple[FleetReference, ...] | None = Field(None, description="Other fleets to take in.")
+    workflows: dict[Name, WorkflowFile] | None = Field(
+        None, description="Workflows, by name; the others are in workflows/NAME.yaml."
+    )

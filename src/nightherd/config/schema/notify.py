@@ -21,7 +21,15 @@ from nightherd.model.notifications.message import check_template
 from nightherd.model.notifications.target import parse_time
 
 NotifyEvent = Literal[
-    "completed", "failed", "suspended", "approval", "question", "limit", "lost", "digest"
+    "completed",
+    "failed",
+    "suspended",
+    "approval",
+    "question",
+    "limit",
+    "lost",
+    "message",
+    "digest",
 ]
 Template = Annotated[
     str, BeforeValidator(reading("shape", check_template), json_schema_input_type=str)
@@ -65,7 +73,7 @@ class NotifyTarget(Model):
     url_env: Filling | None = Field(None, description="Variable that holds the whole URL.")
     events: tuple[NotifyEvent, ...] | None = Field(
         None,
-        description="What it is told; by default failed, suspended, approval, question and limit.",
+        description="What it is told; by default failed, suspended, approval, question, limit and message.",
     )
     title: Template | None = Field(None, description="Title of its messages, with ${notice.FIELD}.")
     template: Template | None = Field(

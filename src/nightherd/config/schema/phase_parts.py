@@ -137,7 +137,9 @@ class AgentWork(Model):
     agent: Filling = Field(description="Agent that works.")
     prompt: Text | None = Field(None, description="What it is asked; a template.")
     prompt_file: Filling | None = Field(None, description="File that holds the prompt.")
-    skill: Filling | None = Field(None, description="Skill that it uses.")
+    skill: Name | None = Field(
+        None, description="Skill whose text the prompt begins with: skills/NAME/SKILL.md."
+    )
     model: Filling | None = Field(None, description="Model instead of the agent's.")
     limits: RunLimits | None = Field(None, description="What its job may use.")
     session: Filling | None = Field(
@@ -147,7 +149,8 @@ class AgentWork(Model):
     @model_validator(mode="after")
     def is_asked_something(self) -> Self:
         """An agent needs something to do, said once."""
-        if self.prompt is not None and self.prompt_file is not None:
+        # A fix has a prompt also when none is given.
+        if "prompt" in self.model_fields_set and self.prompt_file is not None:
             message = "'prompt' and 'prompt_file' both say what is asked; use only one"
             raise refuse("incomplete", message, key="prompt_file")
         if self.prompt is None and self.prompt_file is None and self.skill is None:

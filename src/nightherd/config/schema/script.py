@@ -24,7 +24,7 @@ from nightherd.config.wording import listed
 from nightherd.model.agents.mcp import PREFIX as MCP_PREFIX
 from nightherd.model.units import MicroUsd
 
-VERBS = ("say", "think", "tool", "sleep", "usage", "fail", "repeat")
+VERBS = ("say", "think", "tool", "sleep", "usage", "fail", "end", "repeat")
 TOOLS = ("Bash", "Read", "Write", "Edit", "Glob", "Grep", "Spawn", "ask_person")
 ToolName = Literal["Bash", "Read", "Write", "Edit", "Glob", "Grep", "Spawn", "ask_person"]
 
@@ -216,6 +216,21 @@ class FailStep(Model):
     fail: Failure = Field(description="End with this error.")
 
 
+class EndStep(Model):
+    """End the job."""
+
+    end: Flag = Field(
+        description="End the job here; the next job of the session plays on after it."
+    )
+
+    @model_validator(mode="after")
+    def is_an_end(self) -> Self:
+        """`end: false` would be no step."""
+        if not self.end:
+            raise refuse("incomplete", "expected true: a step that ends nothing is none", key="end")
+        return self
+
+
 class RepeatStep(Model):
     """Play steps several times."""
 
@@ -236,6 +251,7 @@ class OtherStep(Model):
     sleep: Anything = Field(None, description="Take this long.")
     usage: Anything = Field(None, description="Report this for the turn.")
     fail: Anything = Field(None, description="End with this error.")
+    end: Anything = Field(None, description="End the job here.")
     repeat: Anything = Field(None, description="Play the steps this often.")
     steps: Anything = Field(None, description="Steps to repeat.")
 
@@ -278,6 +294,7 @@ AnyStep = Annotated[
     | Annotated[SleepStep, Tag("(sleep)")]
     | Annotated[UsageStep, Tag("(usage)")]
     | Annotated[FailStep, Tag("(fail)")]
+    | Annotated[EndStep, Tag("(end)")]
     | Annotated[RepeatStep, Tag("(repeat)")]
     | Annotated[OtherStep, Tag("(other)")],
     Discriminator(kind_of),

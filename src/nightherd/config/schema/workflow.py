@@ -22,6 +22,7 @@ from nightherd.config.schema.types import (
     TimeZone,
     refuse,
 )
+from nightherd.config.schema.workspace import AnyWorkflowDirectory
 from nightherd.model.schedules.due import SHORTEST
 
 InputKind = Literal["text", "number", "boolean", "list", "object"]
@@ -128,8 +129,11 @@ class WorkflowFile(Model):
     description: Text = Field("", description="What it is for.")
     inputs: dict[str, AnyInput] = Field({}, description="Values that a run needs, by name.")
     limits: RunLimits | None = Field(None, description="What a whole run may use.")
+    working_directory: AnyWorkflowDirectory | None = Field(
+        None, description="Where its phases work; else each agent's own, and the fleet file's."
+    )
     concurrency: RunConcurrency | None = Field(
         None, description="How many runs there may be at the same time."
     )
-    triggers: RunTriggers | None = Field(None, description="What starts runs.")
+    triggers: RunTriggers | None = Field(None, alias="on", description="What starts runs.")
     phases: tuple[AnyPhase, ...] = Field(description="What a run does.")

@@ -106,8 +106,8 @@ class SnapshotSettings(Model):
     largest_file: Size = Field(LARGEST_FILE, description="Largest file that it contains.")
 
 
-class WorkingDirectory(Model):
-    """Where the agent works, and how to get it there."""
+class WorkspaceSettings(Model):
+    """A directory that jobs work in, or that their workspaces are made from."""
 
     root: Filling | None = Field(
         None, description="The directory; else that of the file that declares the agent."
@@ -132,14 +132,6 @@ class WorkingDirectory(Model):
     snapshot: SnapshotSettings | None = Field(
         None, description="What the snapshots of its files contain."
     )
-    auto_clone: Flag = Field(
-        True,
-        description="Whether `repo` is cloned when the directory is missing, and fetched before each job.",
-    )
-    clone_depth: Whole = Field(1, description="Commits to clone; 0 for all.")
-    default_branch: Branch = Field(
-        "main", description="Branch of `repo` that is checked out, and that worktrees begin at."
-    )
 
     @model_validator(mode="after")
     def goes_with_its_mode(self) -> Self:
@@ -156,6 +148,29 @@ class WorkingDirectory(Model):
         return self
 
 
+class WorkingDirectory(WorkspaceSettings):
+    """Where the agent works, and how to get it there."""
+
+    auto_clone: Flag = Field(
+        True,
+        description="Whether `repo` is cloned when the directory is missing, and fetched before each job.",
+    )
+    clone_depth: Whole = Field(1, description="Commits to clone; 0 for all.")
+    default_branch: Branch = Field(
+        "main", description="Branch of `repo` that is checked out, and that worktrees begin at."
+    )
+
+
+class WorkflowDirectory(WorkspaceSettings):
+    """Where the phases of a workflow work."""
+
+    root: Filling | None = Field(None, description="The directory; else that of the fleet file.")
+    scope: Literal["job", "session", "run"] | None = Field(
+        None,
+        description="What has a workspace of its own: the run with all its phases (the default), each session, or each job.",
+    )
+
+
 def from_root(value: object) -> object:
     """A bare text is the directory itself."""
     return {"root": value} if isinstance(value, str) else value
@@ -163,4 +178,7 @@ def from_root(value: object) -> object:
 
 Directory = Annotated[
     WorkingDirectory, BeforeValidator(from_root, json_schema_input_type=Text | WorkingDirectory)
+]
+AnyWorkflowDirectory = Annotated[
+    WorkflowDirectory, BeforeValidator(from_root, json_schema_input_type=Text | WorkflowDirectory)
 ]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from msgspec.structs import replace
 
 from nightherd.config.report import Findings
-from nightherd.config.workflows_report import LoadedWorkflow, report
+from nightherd.config.workflows.report import LoadedWorkflow, report
 from nightherd.model.text import quote
 from nightherd.model.workflows.definition import (
     BlockAction,
@@ -101,8 +101,9 @@ class Links:
             message = f"workflows run others more than {DEEPEST_CALLS} levels deep"
             report(workflow, Finding(path=place, message=message), self.findings)
         elif name not in self.declared:
-            known = tuple(sorted(self.declared))
-            message = f"the fleet has no workflow {quote(name)}"
-            finding = Finding(path=place, message=message, word=name, known=known)
+            home = workflow.home
+            own, known = home.own_name(name), home.own_names(self.declared)
+            message = f"{home.name} has no workflow {quote(own)}"
+            finding = Finding(path=place, message=message, word=own, known=known)
             report(workflow, finding, self.findings)
         return None

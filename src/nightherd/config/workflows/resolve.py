@@ -21,8 +21,9 @@ from nightherd.config.schema.phase import (
 from nightherd.config.schema.phase_parts import UntilCommand as UntilCommandSchema
 from nightherd.config.schema.workflow import MessageTrigger as MessageTriggerSchema
 from nightherd.config.schema.workflow import RunTriggers, WorkflowFile
-from nightherd.config.workflows_actions import ActionResolver, resolve_run_limits
-from nightherd.config.workflows_places import value_at
+from nightherd.config.workflows.actions import ActionResolver, resolve_run_limits
+from nightherd.config.workflows.directory import resolve_directory
+from nightherd.config.workflows.places import value_at
 from nightherd.files.yaml_nodes import MappingNode, Node, SequenceNode
 from nightherd.model.workflows.definition import (
     Action,
@@ -81,9 +82,17 @@ class WorkflowResolver(msgspec.Struct):
         """Return the definition; sub-workflows are only named in it."""
         places = self.actions.places
         places.put((), node)
-        for key in ("inputs", "triggers", "phases", "concurrency"):
+        for key in ("inputs", "phases", "concurrency"):
             places.put((key,), node.get(key))
+        places.put(("triggers",), node.get("on"))
         concurrency = file.concurrency
+        root, workspace = resolve_directory(
+            file.working_directory,
+            node,
+            home=self.actions.home,
+            findings=self.actions.findings,
+            where=self.actions.where,
+        )
         return WorkflowDefinition(
             name=name,
             description=file.description,
@@ -105,6 +114,9 @@ class WorkflowResolver(msgspec.Struct):
                 when_busy=WhenBusy(concurrency.when_busy),
             ),
             triggers=resolve_triggers(file.triggers),
+            home=self.actions.home.directory if self.actions.home.fleet else None,
+            working_directory=root,
+            workspace=workspace,
             phases=self.block(file.phases, node.get("phases"), ("phases",)),
         )
 

@@ -68,9 +68,17 @@ def _descend(node: Node, steps: tuple[PathStep, ...], word: str) -> Node:
             node = entry.value
         elif isinstance(node, SequenceNode) and isinstance(step, int) and step < len(node.items):
             node = node.items[step]
+        elif isinstance(node, SequenceNode) and (item := _item_called(step, node)) is not None:
+            node = item
         else:
             break
     return node
+
+
+def _item_called(name: PathStep, node: SequenceNode) -> Node | None:
+    """Return the item that is this name: a list of names stands for a mapping."""
+    names = (item for item in node.items if isinstance(item, ScalarNode) and item.text == name)
+    return next(names, None)
 
 
 def value_at(node: Node, *keys: str) -> Node | None:

@@ -21,7 +21,9 @@ from nightherd.config.schema.phase import (
 from nightherd.config.schema.phase_parts import AgentWork, Output, Review, RunLimits
 from nightherd.config.schema.phase_parts import Artifact as ArtifactSchema
 from nightherd.config.wording import SHOWN_PATH_LIMIT
-from nightherd.config.workflows_places import Places, RawText, value_at
+from nightherd.config.workflows.places import Places, RawText, value_at
+from nightherd.config.workflows.skills import Skills
+from nightherd.config.workflows.sources import WorkflowHome
 from nightherd.files.yaml_nodes import MappingNode, ScalarNode, problem_at
 from nightherd.model.limits.limits import NO_LIMITS, LimitName, Limits, OnLimit
 from nightherd.model.problem import Problem
@@ -59,7 +61,8 @@ class ActionResolver(msgspec.Struct):
     """Turns the checked keys of phases into actions, and remembers where each part stands."""
 
     findings: Findings
-    environ: Mapping[str, str]
+    home: WorkflowHome
+    skills: Skills
     places: Places
     where: str
     """What the workflow is called in problems."""
@@ -84,10 +87,15 @@ class ActionResolver(msgspec.Struct):
         file = node.get("prompt_file")
         if work.prompt_file is not None and isinstance(file, ScalarNode):
             prompt = self.prompt_file(file, path)
+        agent, skill = self.home.qualified(work.agent), node.get("skill")
+        skill_text = ""
+        if work.skill is not None and isinstance(skill, ScalarNode):
+            skill_text = self.skills.text(skill, agent, self.where)
         return AgentAction(
-            agent=work.agent,
+            agent=agent,
             prompt=prompt,
             skill=work.skill,
+            skill_text=skill_text,
             model=work.model,
             limits=resolve_run_limits(work.limits),
             session=None if work.session in (None, "own") else work.session,
@@ -96,7 +104,7 @@ class ActionResolver(msgspec.Struct):
 
     def prompt_file(self, named_by: ScalarNode, path: DefinitionPath) -> str:
         """Return the text of the file that holds a prompt; mistakes in it are shown there."""
-        file = absolute_path(named_by, self.environ)
+        file = absolute_path(named_by, self.home.environ)
         self.findings.opened(file)
         try:
             decoded = decode(file, read_bytes(file))
@@ -136,7 +144,9 @@ class ActionResolver(msgspec.Struct):
         """A run of another workflow; which one that is, is known when all are read."""
         for key in ("workflow", "inputs"):
             self.places.put((*path, key), value_at(node, key))
-        return WorkflowAction(workflow=phase.workflow, inputs=json_inputs(phase.inputs))
+        return WorkflowAction(
+            workflow=self.home.qualified(phase.workflow), inputs=json_inputs(phase.inputs)
+        )
 
     def gate(self, phase: GatePhase, node: MappingNode, path: DefinitionPath) -> GateAction:
         """A wait for a person."""
@@ -206,9 +216,9 @@ def resolve_artifact(artifact: ArtifactSchema | None) -> Artifact | None:
         return None
     if artifact.file is not None:
         return Artifact(kind=ArtifactKind.FILE, file=artifact.file)
-    if artifact.phase is not None:
-        return Artifact(kind=ArtifactKind.OUTPUT, phase=artifact.phase)
-    return Artifact(kind=ArtifactKind.DIFF)
+    if artifact.diff:
+        return Artifact(kind=ArtifactKind.DIFF)
+    return Artifact(kind=ArtifactKind.OUTPUT, phase=artifact.phase)
 
 
 def resolve_run_limits(limits: RunLimits | None) -> Limits:

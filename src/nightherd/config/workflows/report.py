@@ -5,20 +5,25 @@ from __future__ import annotations
 import msgspec
 
 from nightherd.config.report import Findings
+from nightherd.config.schema.workflow import WorkflowFile
 from nightherd.config.wording import did_you_mean
-from nightherd.config.workflows_places import Places
+from nightherd.config.workflows.places import Places
+from nightherd.config.workflows.sources import SECTION, WorkflowHome
 from nightherd.files.yaml_nodes import MappingNode, problem_at
 from nightherd.model.workflows.definition import WorkflowDefinition
 from nightherd.model.workflows.finding import DefinitionPath, Finding
 
-SECTION = "workflows"
-"""The key of inline workflows, and the directory of the others."""
+WORDS = {"triggers": "on"}
+"""Parts of a definition that have another name in the file."""
 
 
 class LoadedWorkflow(msgspec.Struct, frozen=True, kw_only=True):
     """A workflow that was read, and where its parts stand."""
 
     definition: WorkflowDefinition
+    home: WorkflowHome
+    file: WorkflowFile
+    """Its checked keys."""
     node: MappingNode
     places: Places
 
@@ -45,5 +50,5 @@ def words_of(definition: WorkflowDefinition, path: DefinitionPath) -> str:
             words.append(phases[step].name)
             phases = phases[step].block
         elif step != "action":
-            words.append(str(step))
+            words.append(WORDS.get(str(step), str(step)))
     return ".".join(words)
