@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nightherd.model.agents.script import (
+    End,
     Fail,
     Repeat,
     Say,
@@ -92,6 +93,22 @@ def test_a_resumed_job_goes_on_at_its_place(stage: NativeStage) -> None:
     lines = of_type(events, AssistantEvent)
     assert [line.content for line in lines] == ["Three."]
     assert [line.turn for line in lines] == [2]
+
+
+def test_a_job_ends_where_the_script_says_and_the_next_one_plays_on(stage: NativeStage) -> None:
+    steps = (Say("One."), End(), Say("Two."), Say("Three."))
+
+    first = play(stage, *steps)
+    killed_at_its_end = play(stage, *steps, session_turns=1, job_turns=1)
+    second = play(stage, *steps, session_turns=1)
+
+    said = [
+        [line.content for line in of_type(events, AssistantEvent)] for events in (first, second)
+    ]
+    assert said == [["One."], ["Two.", "Three."]]
+    assert complete(first).stop_reason == "end_turn"
+    assert of_type(killed_at_its_end, AssistantEvent) == []
+    assert complete(killed_at_its_end).stop_reason == "end_turn"
 
 
 def test_a_script_that_is_over_is_said_so(stage: NativeStage) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.model.agents.script import (
+    End,
     Repeat,
     Say,
     Script,
@@ -23,7 +24,7 @@ from nightherd.model.agents.script import (
     UseTool,
     compile_script,
 )
-from nightherd.model.journal.event import Event, ToolResultEvent, is_terminal
+from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent, is_terminal
 from nightherd.model.usage import Usage
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
@@ -89,6 +90,22 @@ def test_from_any_turn_exactly_the_rest_is_played(steps: list[Step]) -> None:
         assert len(await play(script, Counter(), script.turn_count)) == 2
 
     anyio.run(compare)
+
+
+def test_a_job_ends_where_the_script_says_and_the_next_one_plays_on() -> None:
+    script = compile_script([Say("One."), End(), Say("Two."), Say("Three.")])
+
+    async def said(session_turns: int, job_turns: int) -> list[str | None]:
+        request = STAGE.request(script, session_turns=session_turns, job_turns=job_turns)
+        events = [event async for event in ScriptedRuntime().execute(request)]
+        assert is_terminal(events[-1])
+        return [event.content for event in events if isinstance(event, AssistantEvent)]
+
+    async def play_three() -> list[list[str | None]]:
+        return [await said(0, 0), await said(1, 1), await said(1, 0)]
+
+    first, killed_at_its_end, second = anyio.run(play_three)
+    assert (first, killed_at_its_end, second) == (["One."], [], ["Two.", "Three."])
 
 
 @settings(max_examples=60, deadline=None)

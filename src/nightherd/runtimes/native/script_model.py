@@ -14,7 +14,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.agents.script import Script, Spend
+from nightherd.model.agents.script import Script, Spend, ends_job
 from nightherd.model.units import PER_DOLLAR
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import RuntimeRequest
@@ -62,8 +62,11 @@ class ScriptModel(WholeAnswers):
 
     @property
     def has_more(self) -> bool:
-        """Whether a turn is left."""
-        return self._script.turn(self._request.session_turns + self._played) is not None
+        """Whether a turn of this job is left."""
+        place = self._request.session_turns + self._played
+        if self._request.job_turns + self._played and ends_job(self._script.turn(place - 1)):
+            return False
+        return self._script.turn(place) is not None
 
     @property
     def next_usage(self) -> Usage:

@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.agents.script import ends_job
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.children import TOOL
 from nightherd.model.inbox.review import Proceed, Refuse, Replied, Verdict, Wait
@@ -196,6 +197,8 @@ class _Run:
             message = f"there is no directory {agent.working_directory}"
             yield failing_turn(number, "working_directory", message)
             return
+        if request.job_turns and ends_job(agent.script.turn(request.session_turns - 1)):
+            return  # an earlier execution was killed right before it could say so
         for played, steps in enumerate(agent.script.turns_from(request.session_turns)):
             number = request.job_turns + played + 1
             place = str(request.session_turns + played + 1)
@@ -208,6 +211,8 @@ class _Run:
                 yield failing_turn(number, "template", error.message)
             else:
                 yield self._marked(plan)
+            if ends_job(steps):
+                return
 
     def is_on_record(self, turn: PlannedTurn) -> bool:
         """Whether all of the turn has been said, and only its call is to be made again."""

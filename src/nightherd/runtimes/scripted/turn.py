@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from nightherd.model.agents.script import Fail, Say, Sleep, Spend, Think, Turn, UseTool
+from nightherd.model.agents.script import End, Fail, Say, Sleep, Spend, Think, Turn, UseTool
 from nightherd.model.journal.event import AssistantEvent, ErrorEvent, ToolUseEvent
 from nightherd.model.text import render
 from nightherd.model.usage import NOTHING_USED, Usage, tokens_in
@@ -79,6 +79,8 @@ def plan_turn(
                 tool = step
             case Fail():
                 failure = _failure(step, number, values)
+            case End():
+                pass  # the job ends after the turn
     spent = usage if usage != NOTHING_USED else None
     has_answer = bool(texts or thoughts or spent) or not (tool or failure)
     return PlannedTurn(
