@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from imports.foreign_trees import ClaudeTree, HerdctlTree
+from imports.lastlight_trees import LastLight
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobQuery
 from nightherd.model.sessions.session import Session, SessionQuery
+from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.state.reader import SqliteReader
 from surfaces.drivers import Cli, Result
 
@@ -60,6 +64,23 @@ class Importer:
         reader.close()
         return found
 
+    def runs(self) -> Sequence[WorkflowRun]:
+        """Every workflow run, newest first."""
+        reader = self.reader
+        found = reader.list_runs(RunQuery(limit=1000))
+        reader.close()
+        return found
+
+    def run_row(self) -> WorkflowRun:
+        """The only workflow run."""
+        (run,) = self.runs()
+        return run
+
+    def query(self, statement: str) -> list[Any]:
+        """The rows of a query on the database."""
+        with closing(sqlite3.connect(self.state / "nightherd.db")) as database:
+            return database.execute(statement).fetchall()
+
     def job(self, job_id: str) -> Job:
         """One job."""
         reader = self.reader
@@ -95,3 +116,15 @@ def claude(tmp_path: Path) -> ClaudeTree:
 def herdctl(tmp_path: Path) -> HerdctlTree:
     """A project with herdctl's directory, empty."""
     return HerdctlTree(tmp_path / "old")
+
+
+@pytest.fixture(params=["older", "newer"])
+def lastlight(tmp_path: Path, request: pytest.FixtureRequest) -> LastLight:
+    """A state directory of Last Light, empty, in each of its schemas."""
+    return LastLight(tmp_path / "data", is_newer=request.param == "newer")
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> LastLight:
+    """The same in the older schema only."""
+    return LastLight(tmp_path / "data")

@@ -10,10 +10,12 @@ from typing import Any
 import anyio
 
 from nightherd.engine.imports import jobs as adopt_jobs
+from nightherd.engine.imports import runs as adopt_runs
 from nightherd.engine.imports import transcripts as adopt_transcripts
 from nightherd.engine.imports.context import ImportContext, ImportWriters, Report
 from nightherd.imports.claude import find_transcripts
 from nightherd.imports.herdctl import read_fleet
+from nightherd.imports.lastlight import opened_workflows
 from nightherd.imports.shelf import Draft, TranscriptCopies
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.finished import FinishedJournalFiles
@@ -114,12 +116,15 @@ async def desk_at(root: Path, reach: Probe) -> AsyncIterator[ImportContext]:
 
 
 async def adopt(order: dict[str, Any]) -> None:
-    adopt_jobs.BATCH = adopt_transcripts.BATCH = BATCH
+    adopt_jobs.BATCH = adopt_transcripts.BATCH = adopt_runs.BATCH = BATCH
     source, report = Path(order["source"]), Report()
     async with desk_at(Path(order["state"]), Ending(order["point"], nth=order["nth"])) as desk:
         if order["kind"] == "claude":
             found = find_transcripts(source, report)
             await adopt_transcripts.import_transcripts(found, desk, report, lambda _: None)
+        elif order["kind"] == "lastlight":
+            with opened_workflows(source, report) as records:
+                await adopt_runs.import_workflows(records, desk, report, lambda _: None)
         else:
             fleet = read_fleet(source, report)
             await adopt_jobs.import_fleet(fleet, desk, report, lambda _: None)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from imports.conftest import Importer
 from imports.foreign_trees import ClaudeTree, HerdctlTree, fingerprint, uuid
+from imports.lastlight_trees import LastLight, asked, said
 from nightherd.model.journal.recollection import rebuilt_rows, recollect
 from nightherd.testing.fork_server import ForkServer
 from nightherd.wiring.stores import open_journals
@@ -132,6 +133,39 @@ def test_killed_import_of_a_fleet_is_completed_by_the_next(
     assert [state.last_job for state in reader.list_agents()] == [ids[-1]]
     reader.close()
     assert fingerprint(herdctl.project) == before
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("point", [*JOURNAL_POINTS, *COPY_POINTS, *STATE_POINTS])
+def test_killed_import_of_runs_is_completed_by_the_next(
+    point: str, nth: int, victims: Victims, importer: Importer, older: LastLight
+) -> None:
+    for number in range(1, COUNT + 1):
+        session = f"s{number}"
+        older.run(f"r{number}", scratch={"large": "x" * 70_000})
+        older.execution(f"e{number}", number, session_id=session, workflow_run_id=f"r{number}")
+        older.approval(f"a{number}", workflow_run_id=f"r{number}")
+        older.log(asked("Plan it", number), said("A plan", number), session=session)
+    before = fingerprint(older.root)
+
+    ended = victims.kill("lastlight", older.root, importer.state, point=point, nth=nth)
+
+    assert ended == -signal.SIGKILL
+    importer.data("lastlight", str(older.root))
+    again = importer.data("lastlight", str(older.root))
+    assert (sum(again["imported"].values()), again["unchanged"]) == (0, 3 * COUNT)
+    jobs, runs = importer.jobs(), importer.runs()
+    assert len(jobs) == len(runs) == len(importer.sessions()) == COUNT
+    assert {job.workflow_run_id for job in jobs} == {run.id for run in runs}
+    assert len(list(importer.copy("lastlight/aside").glob("w*.json"))) == COUNT
+    reader, journals = importer.reader, open_journals(importer.state)
+    for run in runs:
+        assert [node.path for node in reader.nodes_of_run(run.id)] == ["architect"]
+        assert len(reader.items_of_run(run.id)) == 1
+    reader.close()
+    for job in jobs:
+        assert journals.examine(job.id).last_seq == job.last_seq
+    assert fingerprint(older.root) == before
 
 
 def check_rows_have_journals(importer: Importer) -> None:

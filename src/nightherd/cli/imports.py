@@ -18,7 +18,12 @@ from nightherd.engine.imports.context import OnProgress, Report
 from nightherd.engine.operations.transfer import Import, import_records
 from nightherd.errors import ConfigNotFoundError
 from nightherd.model.agents.agent import Fleet
-from nightherd.wiring.repair import claude_directory, find_transcripts, open_import, read_herdctl
+from nightherd.wiring.imports import open_fleet_import, open_lastlight
+from nightherd.wiring.repair import (
+    claude_directory,
+    find_transcripts,
+    read_herdctl,
+)
 from nightherd.wiring.stores import system_clock
 
 dry_run_option = click.option(
@@ -36,6 +41,10 @@ dry_run_option = click.option(
         ),
         "claude": Entry(
             "nightherd.cli.imports:import_claude", "Import Claude Code's own sessions."
+        ),
+        "lastlight": Entry(
+            "nightherd.cli.imports:import_lastlight",
+            "Import workflow runs, jobs and approvals of Last Light.",
         ),
     },
     no_args_is_help=True,
@@ -74,6 +83,21 @@ def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> N
     _perform(ctx, request, total=len(found), is_dry=is_dry)
 
 
+@click.command(
+    "lastlight", epilog="Example: nightherd import lastlight ../lastlight/data --dry-run"
+)
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@dry_run_option
+@json_option
+@click.pass_context
+def import_lastlight(ctx: click.Context, path: Path, is_dry: bool) -> None:
+    """Import workflow runs, jobs and approvals of Last Light. PATH is its lastlight.db or state directory."""
+    report = Report()
+    with open_lastlight(invocation_of(ctx).cwd / path, report) as found:
+        request = Import(records=found, report=report)
+        _perform(ctx, request, total=found.total, is_dry=is_dry)
+
+
 def _perform(ctx: click.Context, request: Import, *, total: int, is_dry: bool) -> None:
     """Import, report what became of each record, and end with 1 when nothing could be read."""
     invocation = invocation_of(ctx)
@@ -82,7 +106,9 @@ def _perform(ctx: click.Context, request: Import, *, total: int, is_dry: bool) -
 
     async def work() -> Report:
         with progress(screen, total) as on_progress:
-            async with open_import(state, fleet, invocation.environ, is_dry=is_dry) as context:
+            async with open_fleet_import(
+                state, fleet, invocation.environ, is_dry=is_dry
+            ) as context:
                 return await import_records(request, context, on_progress)
 
     report = anyio.run(work)
@@ -122,6 +148,10 @@ WORDS = {
     "jobs": ("job", "jobs"),
     "events": ("event", "events"),
     "schedules": ("schedule", "schedules"),
+    "runs": ("workflow run", "workflow runs"),
+    "approvals": ("approval", "approvals"),
+    "overrides": ("override", "overrides"),
+    "event_logs": ("event log", "event logs"),
 }
 """Singular and plural of each kind, in the order they are shown."""
 
@@ -134,7 +164,8 @@ def report_document(report: Report, *, is_dry: bool) -> dict[str, Any]:
         "unchanged": report.unchanged,
         "skipped": [{"source": one.source, "reason": one.reason} for one in report.skipped],
         "unreadable": [
-            {"file": one.file, "line": one.line, "reason": one.reason} for one in report.unreadable
+            {"file": one.file, "line": one.line, "record": one.record, "reason": one.reason}
+            for one in report.unreadable
         ],
     }
 
@@ -150,7 +181,8 @@ def show_report(report: Report, screen: Screen, *, is_dry: bool) -> None:
     screen.flush()
     _list(screen, "skipped", [f"{one.source}: {one.reason}" for one in report.skipped])
     places = [
-        f"{one.file}{f':{one.line}' if one.line is not None else ''}: {one.reason}"
+        f"{one.file}{f':{one.line}' if one.line is not None else ''}"
+        f"{f': {one.record}' if one.record is not None else ''}: {one.reason}"
         for one in report.unreadable
     ]
     _list(screen, "unreadable", places)

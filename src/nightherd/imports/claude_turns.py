@@ -172,10 +172,10 @@ def _events(entries: Iterable[Entry], price: Price) -> Iterator[Event]:
             # The same answer continues after a result that came before its last call.
             turn += name != last
             last = name
-            yield from _answer(lines, turn, price)
+            yield from answer_events(lines, turn, price)
         else:
             for entry in lines:
-                yield from _user(entry, turn)
+                yield from user_events(entry, turn)
 
 
 def _message_of(entry: Entry) -> tuple[str, object]:
@@ -186,7 +186,8 @@ def _message_of(entry: Entry) -> tuple[str, object]:
     return entry.type, entry.uuid or id(entry)
 
 
-def _answer(lines: list[Entry], turn: int, price: Price) -> Iterator[Event]:
+def answer_events(lines: list[Entry], turn: int, price: Price = no_price) -> Iterator[Event]:
+    """Yield the events of one answer, whose lines these are; the last one ends it and has what it used."""
     parts = [(entry, _part(block)) for entry in lines for block in _blocks(entry)]
     if parts and isinstance(parts[-1][1], ToolUseEvent):
         parts.append((lines[-1], AssistantEvent()))  # a call has no place for what was used
@@ -233,7 +234,8 @@ def _part(block: dict[str, Any]) -> AssistantEvent | ToolUseEvent:
             return AssistantEvent(extra={"block": block})
 
 
-def _user(entry: Entry, turn: int) -> Iterator[Event]:
+def user_events(entry: Entry, turn: int) -> Iterator[Event]:
+    """Yield the events of a line that is no answer: results of calls, then what was asked."""
     blocks = _blocks(entry)
     others = [block for block in blocks if block["type"] != "tool_result"]
     for block in blocks:

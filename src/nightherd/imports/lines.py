@@ -118,8 +118,8 @@ def read_lines(path: Path) -> Iterator[Line]:
         yield from cutter.end()
 
 
-def read_object(text: bytes) -> dict[str, Any]:
-    """The JSON object of a line, or `ValueError`. JavaScript writes lone surrogates; they become U+FFFD."""
+def read_value(text: bytes) -> Any:
+    """Return the JSON value of a text, or raise `ValueError`. JavaScript writes lone surrogates; they become U+FFFD."""
     try:
         value = json.loads(text)
         if b"\\u" in text:
@@ -131,6 +131,12 @@ def read_object(text: bytes) -> dict[str, Any]:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
+    return value
+
+
+def read_object(text: bytes) -> dict[str, Any]:
+    """Return the JSON object of a line, or raise `ValueError`."""
+    value = read_value(text)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 (what the caller lists is a bad record)
     return value

@@ -8,7 +8,7 @@ that names it, so that a run that was killed is simply run again (INV-DURABLE, I
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
 
 import msgspec
@@ -30,7 +30,7 @@ from nightherd.model.journal.event import (
     describe,
     is_message,
 )
-from nightherd.model.journal.recollection import Recollection
+from nightherd.model.journal.recollection import RebuiltRows, Recollection
 from nightherd.model.journal.system import (
     Complete,
     End,
@@ -62,6 +62,8 @@ class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     reason: str
     line: int | None = None
+    record: str | None = None
+    """`TABLE/KEY` of a row, where the file is a database."""
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -107,6 +109,10 @@ class ImportContext(msgspec.Struct, frozen=True, kw_only=True):
     has_transcripts: Callable[[str], bool]
     """Whether sessions of the runtime by that name resume from transcripts like those on the shelf."""
     writers: ImportWriters | None = None
+    schedules: Collection[str] = ()
+    """The schedules that the fleet declares, as `AGENT/NAME`; those of workflows as `workflow:WORKFLOW/NAME`."""
+    workflows: Collection[str] = ()
+    """The workflows that the fleet declares."""
 
 
 def session_id_for(
@@ -167,6 +173,8 @@ class ForeignJob(msgspec.Struct, frozen=True, kw_only=True):
     runtime_session_id: str | None = None
     summary: str | None = None
     usage: Usage | None = None
+    amend: Callable[[RebuiltRows], RebuiltRows] | None = None
+    """Adds to the rows what the other tool knew and no journal says."""
 
     @property
     def id(self) -> JobId:

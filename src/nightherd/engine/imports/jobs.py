@@ -28,9 +28,10 @@ from nightherd.model.change import AdoptRows, Applied, Row
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import ExitReason, Job
 from nightherd.model.journal.event import SystemEvent, payload_of
-from nightherd.model.journal.recollection import rebuilt_rows
+from nightherd.model.journal.recollection import RebuiltRows, rebuilt_rows
 from nightherd.model.journal.system import ExecutionStarted, SystemSubtype
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, ScheduleStatus
+from nightherd.model.sessions.changes import RefreshAdopted
 from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session, SessionMode, SessionQuery
 from nightherd.model.text import whole_text
 from nightherd.views.sessions import every_session
@@ -58,6 +59,8 @@ class Batch(msgspec.Struct, kw_only=True):
 
     jobs: int = 0
     rows: list[Row] = msgspec.field(default_factory=list)
+    grown: list[RefreshAdopted] = msgspec.field(default_factory=list)
+    """Sessions that were known before, and have more jobs now."""
 
 
 async def import_fleet(
@@ -142,7 +145,7 @@ async def _adopt_schedules(fleet: ForeignFleet, context: ImportContext, report: 
         if one.status is ScheduleStatus.DISABLED and at is not None
     ]
     if off and context.writers is not None:
-        await _write(off, fleet.tool, context.writers)
+        await adopt_rows(off, fleet.tool, context.writers)
     await _adopt(new, "schedules", fleet.tool, context, report)
 
 
@@ -151,13 +154,16 @@ async def _adopt(
 ) -> None:
     if rows:
         written = (
-            await _write(rows, tool, context.writers) if context.writers is not None else len(rows)
+            await adopt_rows(rows, tool, context.writers)
+            if context.writers is not None
+            else len(rows)
         )
         report.count(kind, written)
         report.unchanged += len(rows) - written
 
 
-async def _write(rows: Sequence[Row], tool: str, writers: ImportWriters) -> int:
+async def adopt_rows(rows: Sequence[Row], tool: str, writers: ImportWriters) -> int:
+    """Record the rows that are not here yet in one change, and return how many those were."""
     (answer,) = await writers.state.apply([AdoptRows(rows=tuple(rows), source=tool)])
     return len(answer.rows) if isinstance(answer, Applied) else 0
 
@@ -172,8 +178,11 @@ class JobAdoption:
         self._last: dict[str, Job] = {}
         self.batch = Batch()
 
-    def take(self, job: ForeignJob) -> None:
-        """Write the job's journal and plan its rows; or leave it alone, and say why."""
+    def take(self, job: ForeignJob, session: Session | None = None) -> RebuiltRows | None:
+        """Write the job's journal and plan its rows; or leave it alone, say why, and return None.
+
+        `session` is the one it was in; without it, the session here that has its runtime's session id.
+        """
         known = self._context.reader.find_job(job.id)
         if known is not None and not self._is_same(known, job):
             self._report.skip(job.source, f"{job.id} already exists here with different content")
@@ -185,7 +194,8 @@ class JobAdoption:
                 job.source, f"{job.id} has a journal here already, which is not of it"
             )
         else:
-            self._take(job)
+            return self._take(job, session or self._session_of(job))
+        return None
 
     async def record(self) -> None:
         """Record the rows of the jobs taken since the last time."""
@@ -195,7 +205,8 @@ class JobAdoption:
             return
         if writers is not None:
             writers.journals.sync()
-            await _write(batch.rows, self._tool, writers)
+            adopted = AdoptRows(rows=tuple(batch.rows), source=self._tool)
+            await writers.state.apply([adopted, *batch.grown])
         self._report.count("jobs", batch.jobs)
 
     async def record_agents(self) -> None:
@@ -207,10 +218,10 @@ class JobAdoption:
             if agent not in known
         ]
         if rows and self._context.writers is not None:
-            await _write(rows, self._tool, self._context.writers)
+            await adopt_rows(rows, self._tool, self._context.writers)
 
-    def _take(self, job: ForeignJob) -> None:
-        record = AdoptedRecord(job, self._tool, self._session_of(job), self._context, self._report)
+    def _take(self, job: ForeignJob, session: Session | None) -> RebuiltRows:
+        record = AdoptedRecord(job, self._tool, session, self._context, self._report)
         if self._context.writers is not None:
             self._context.writers.journals.write(job.id, record.events())
         else:
@@ -219,10 +230,13 @@ class JobAdoption:
         rows = rebuilt_rows(record.known)
         if rows is None:
             raise JournalError(f"the journal of {job.id} has no header")
+        if job.amend is not None:
+            rows = job.amend(rows)
         self.batch.jobs += 1
         self.batch.rows += [rows.job, rows.texts, *rows.executions]
         self._report.count("events", record.known.last_seq)
         self._last[rows.job.agent] = rows.job
+        return rows
 
     def _is_same(self, known: Job, job: ForeignJob) -> bool:
         """Whether `known` was made from `job`. What later work may have changed is not compared."""
