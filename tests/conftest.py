@@ -123,7 +123,7 @@ def small_disk(tmp_path: Path, components: Components) -> Iterator[Path]:
     """A disk of three megabytes."""
     place = tmp_path / "small"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         components.absent("a small disk", "run as root where mounting is allowed")
     yield place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,14 @@ def test_every_file_of_the_fleet_is_looked_at(folder: Path) -> None:
     loading = files_of(folder).load_first()
 
     names = {os.path.relpath(file, folder) for file in loading.files}
-    assert names == {"nightherd.yaml", "a.yaml", ".env", SCHEMA, ".nightherd/accepted.json"}
+    assert names == {
+        "nightherd.yaml",
+        "a.yaml",
+        ".env",
+        SCHEMA,
+        ".nightherd/accepted.json",
+        "workflows",
+    }
     assert loading.stamp == stamp_of(loading.files)
     (folder / SCHEMA).parent.mkdir(parents=True)
     for name in ("a.yaml", ".env", "nightherd.yaml", SCHEMA):
@@ -124,3 +132,44 @@ def test_own_schema_of_a_state_directory_elsewhere_is_the_one_that_counts(tmp_pa
     assert (again.fleet, len(again.problems)) == (None, 1)
     with pytest.raises(ConfigInvalidError):
         files.load_first()
+
+
+def test_workflows_that_are_new_edited_or_deleted_are_noticed(folder: Path) -> None:
+    (folder / "nightherd.yaml").write_text(f"reload: auto\n{FLEET}")
+    files = files_of(folder)
+    loading = files.load_first()
+    path = folder / "workflows" / "build.yaml"
+
+    def load_after(change: Callable[[], object]) -> list[str]:
+        nonlocal loading
+        change()
+        assert stamp_of(loading.files) != loading.stamp
+        loading = files.load(loading)
+        assert loading.fleet is not None
+        return [phase.name for one in loading.fleet.workflows.values() for phase in one.phases]
+
+    path.parent.mkdir()
+    names = [
+        load_after(lambda: path.write_text("phases: [{name: a, bash: ls}]\n")),
+        load_after(lambda: path.write_text("phases: [{name: longer, bash: ls}]\n")),
+        load_after(path.unlink),
+    ]
+
+    assert names == [["a"], ["longer"], []]
+
+
+def test_a_workflow_that_no_person_accepted_stays_as_it_was(folder: Path) -> None:
+    (folder / "workflows").mkdir()
+    (folder / "workflows" / "known.yaml").write_text("phases: [{name: a, bash: ls}]\n")
+    files = files_of(folder)
+    first = files.load_first()
+    (folder / "workflows" / "known.yaml").write_text("phases: [{name: b, bash: evil}]\n")
+    (folder / "workflows" / "new.yaml").write_text("phases: [{name: b, bash: evil}]\n")
+
+    loading = files.load(first)
+
+    assert first.fleet is not None
+    assert loading.fleet is not None
+    assert loading.fleet.workflows == first.fleet.workflows
+    assert loading.fleet.withheld_workflows == {"new"}
+    assert loading.pending == ("workflow known changed", "workflow new is new")

@@ -83,6 +83,9 @@ def document(job: Job, texts: JobTexts | None) -> dict[str, Any]:
         "summary": (texts.summary if texts is not None else None) or job.summary,
         "output_file": f"{job.id}.jsonl",
     }
+    if job.workflow_run_id is not None and job.node_id is not None:
+        fields["workflow_run_id"] = job.workflow_run_id
+        fields["phase"] = job.node_id.removeprefix(f"{job.workflow_run_id}/")
     if is_suspended:
         fields["suspended"] = job.suspend_reason or "unknown"
     if is_suspended and job.not_before:
@@ -113,6 +116,7 @@ PLAIN = Job(
 @settings(max_examples=200, deadline=None)
 @given(JOBS, st.none() | TEXTS)
 @example(PLAIN, None)
+@example(replace(PLAIN, workflow_run_id="run-1", node_id="run-1/fix[2]/review#3"), None)
 @example(PLAIN, JobTexts(job_id=job_id(1), prompt="one\n two\n\n", summary="a\nb"))
 def test_every_job_reads_as_the_general_writer_has_it(job: Job, texts: JobTexts | None) -> None:
     assert job_text(job, texts) == dump_yaml(document(job, texts))

@@ -110,7 +110,7 @@ class FleetFiles:
         files = tuple({**dict.fromkeys(with_dotenv(checked.files)), str(self._own_schema): None})
         # A person may accept what waits in another command.
         record = str(self._state_dir / RECORD)
-        files += (*checked.settings_files, record)
+        files += (*checked.directories, *checked.settings_files, record)
         errors = [
             problem for problem in checked.problems if problem.severity is not Severity.NOTICE
         ]

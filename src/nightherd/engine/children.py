@@ -51,6 +51,7 @@ from nightherd.model.limits.limits import (
 from nightherd.model.limits.login import text_of
 from nightherd.model.limits.spending import CountUsage
 from nightherd.model.permissions.tool_rule import covers_spawn
+from nightherd.model.workflows.run import RUN_PREFIX, RunId
 from nightherd.ports import StateReader
 from nightherd.views.jobs import get_job
 
@@ -178,17 +179,26 @@ class ChildJobs:
 
     def _beyond(self) -> Hit | None:
         """The limit of children, its own or of a job above, that one more would go beyond."""
-        for level, above in enumerate(reversed([*self._above, self._own()]), start=1):
+        level = 0
+        for above in reversed([*self._above, self._own()]):
             root = above.job
+            level += not root.startswith(RUN_PREFIX)  # the phases of a run are no level of children
             scope = Scope.JOB if root == self._job.id else Scope.PARENT
             limits = {**above.limits, **raised(root, self._context)}
             depth, spawns = limits.get("depth"), limits.get("spawns")
             if depth is not None and level > depth:
                 return self._hit(LimitName.DEPTH, scope, level, depth, above)
-            made = self._context.reader.used_below(root).spawns + 1
+            made = self._made_below(root) + 1
             if spawns is not None and made > spawns:
                 return self._hit(LimitName.SPAWNS, scope, made, spawns, above)
         return None
+
+    def _made_below(self, root: JobId) -> int:
+        """How many child jobs a job, or all jobs of a workflow run, have below them."""
+        reader = self._context.reader
+        if root.startswith(RUN_PREFIX):
+            return reader.used_in_run(RunId(root)).spawns
+        return reader.used_below(root).spawns
 
     def _own(self) -> ParentLimits:
         """What this job may use, as those below it store it, and at which limits they fail."""

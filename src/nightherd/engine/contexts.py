@@ -27,6 +27,8 @@ from nightherd.model.limits.spending import Prices
 from nightherd.model.log import LogLine
 from nightherd.model.permissions.protected import ProtectedPaths
 from nightherd.model.secrets import Secrets, secrets_of
+from nightherd.model.workflows.definition import WorkflowDefinition
+from nightherd.model.workflows.rows import PinnedWorkflow
 from nightherd.ports import (
     Clock,
     FinishedJournals,
@@ -43,6 +45,7 @@ from nightherd.ports import (
     Transcripts,
     WorkspaceFiles,
 )
+from nightherd.views.gate_artifact import Artifacts
 
 
 class AfterJob(Protocol):
@@ -143,6 +146,15 @@ class FleetContext(Stores, frozen=True, kw_only=True):
     """Those that jobs may have others do work by."""
     withheld: frozenset[str] = frozenset()
     """Agents that are declared and that no person has accepted yet."""
+    workflows: Mapping[str, WorkflowDefinition] = msgspec.field(default_factory=dict)
+    withheld_workflows: frozenset[str] = frozenset()
+    """Workflows that are declared and that no person has accepted yet."""
+    home: str = ""
+    """The directory of the fleet file."""
+    pinned: dict[str, PinnedWorkflow] = msgspec.field(default_factory=dict)
+    """Pinned workflows that were read, by hash; they never change."""
+    commands_agent: Agent | None = None
+    """The built-in agent that runs the commands of workflows; nobody can name it."""
     is_same_directory: Callable[[str, str], bool] = operator.eq
     """Whether two working directories are the same where agents run."""
     directory: str = ""
@@ -159,6 +171,8 @@ class FleetContext(Stores, frozen=True, kw_only=True):
     """What is done about failures that may pass."""
     persistence: Persistence = DEFAULT_PERSISTENCE
     """When bookmarks are put, and how state is written for others to read."""
+    artifacts: Artifacts | None = None
+    """Reads and replaces what gates of workflows show; None where no files can be read."""
     protected: ProtectedPaths | None = None
     """The same of the fleet at hand."""
     hooks: AfterJob = msgspec.field(default_factory=NothingAfter)

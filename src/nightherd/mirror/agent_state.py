@@ -8,7 +8,7 @@ from typing import Any
 
 from nightherd.files.yaml_dump import dump_field
 from nightherd.mirror.position import Memory
-from nightherd.model.agents.state import AgentState, AgentStatus
+from nightherd.model.agents.state import AgentState, AgentStatus, stands_for_workflow
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
 from nightherd.ports import StateReader
@@ -28,7 +28,9 @@ class StateText:
         self, memory: Memory, agents: Collection[str], running: Iterable[ObservedJob]
     ) -> None:
         """Render the pieces of `agents` anew, and of those that have none yet; `running` are the jobs that run."""
-        shown = {*memory.declared, *memory.agents}
+        shown = {
+            name for name in (*memory.declared, *memory.agents) if not stands_for_workflow(name)
+        }
         for name in self._pieces.keys() - shown:
             del self._pieces[name]
         due = shown & {*agents, *(shown - self._pieces.keys())}

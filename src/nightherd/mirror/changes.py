@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.agents.state import stands_for_workflow
 from nightherd.model.ids import parse_job_id, parse_session_id
 from nightherd.model.jobs.job import JOB_LIFECYCLE
 from nightherd.ports import ChangeFeed, LedgerEntry
@@ -80,7 +81,8 @@ class Pending(msgspec.Struct, kw_only=True):
             case "sessions":
                 self.sessions.add(parse_session_id(row.id))
                 self.agents.add(row.agent)
-                self.agent_sessions.add(row.agent)
+                if not stands_for_workflow(row.agent):
+                    self.agent_sessions.add(row.agent)
             case "agents" if row.name:
                 self.agents.add(row.name)
             case "schedules" if row.agent:

@@ -125,16 +125,11 @@ def examine_files(root: Path) -> Iterator[Finding]:
 
 def missing_files(root: Path, feed: ChangeFeed, reader: StateReader) -> Iterator[Finding]:
     """Files of jobs and sessions that were written and are gone."""
-    layout = MirrorLayout(root)
-    try:
-        memory = msgspec.json.decode(read_regular(layout.memory), type=Memory)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return  # not kept, or all are rewritten
-    try:
-        written = _written(layout, feed, reader, memory.change)
-        gone = {path for path in written if not path.exists()}
-    except (StateError, OSError):
-        return  # the checks of database and ledger say what is wrong with them
+    gone = _gone(root, feed, reader)
+    if gone:
+        gone &= _gone(
+            root, feed, reader
+        )  # the first look may have come before a change was in the ledger
     if gone:
         first = min(gone)
         count = f"{len(gone)} readable files are" if len(gone) > 1 else "a readable file is"
@@ -175,15 +170,31 @@ def differing_files(root: Path, feed: ChangeFeed, reader: StateReader) -> Iterat
             yield _damaged("mirror-files", path, said)
 
 
+def _gone(root: Path, feed: ChangeFeed, reader: StateReader) -> set[Path]:
+    """The files that do not exist, although the mirror has written everything that they show."""
+    layout = MirrorLayout(root)
+    try:
+        memory = msgspec.json.decode(read_regular(layout.memory), type=Memory)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return set()  # not kept, or all are rewritten
+    try:
+        return {path for path in _written(layout, feed, reader, memory.change) if not path.exists()}
+    except (StateError, OSError):
+        return set()  # the checks of database and ledger say what is wrong with them
+
+
 def _written(
     layout: MirrorLayout, feed: ChangeFeed, reader: StateReader, change: int
 ) -> Iterator[Path]:
     """The files that the changes up to `change` gave, but for those that are to be written again."""
-    due = changed_after(feed, change)
-    for job_id in reader.job_ids("job-", EVERY):
+    jobs, sessions = reader.job_ids("job-", EVERY), reader.session_ids("sess-", EVERY)
+    due = changed_after(
+        feed, change
+    )  # last, so that it has all that became jobs and sessions meanwhile
+    for job_id in jobs:
         if job_id not in due.jobs:
             yield layout.jobs / f"{job_id}.yaml"
-    for session_id in reader.session_ids("sess-", EVERY):
+    for session_id in sessions:
         if session_id not in due.sessions:
             yield layout.sessions / f"{session_id}.json"
 

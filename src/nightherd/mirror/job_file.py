@@ -26,6 +26,7 @@ from nightherd.model.journal.live_text import is_cut_off
 from nightherd.model.journal.message import plain_result
 from nightherd.model.text import utc_text
 from nightherd.model.units import MicroUsd, to_usd
+from nightherd.model.workflows.rows import phase_of
 from nightherd.ports import Journals
 
 
@@ -57,6 +58,8 @@ def job_text(
         dump_field("prompt", _prompt(texts)),
         dump_line("summary", summary),
         dump_line("output_file", f"{job.id}.jsonl"),
+        dump_line("workflow_run_id", job.workflow_run_id) if job.workflow_run_id else "",
+        dump_line("phase", phase_of(job)) if job.workflow_run_id else "",
         dump_line("suspended", _word(job.suspend_reason) or "unknown") if is_suspended else "",
         dump_line("resumes_at", _instant(waits_until)) if waits_until is not None else "",
         "" if lost is None else dump_field("lost", {"since": lost.since, "next": lost.next}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -128,6 +128,7 @@ async def open_turn_import(
 def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> list[Check]:
     """Everything a doctor looks at in `state_dir`, in the order of repair."""
     from nightherd.engine.doctor.doctor import record_checks
+    from nightherd.engine.doctor.runs import run_check
     from nightherd.engine.doctor.workspaces import workspace_check
     from nightherd.files.paths import directory_identity
     from nightherd.journal.bodies import BlobCheck
@@ -136,6 +137,7 @@ def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> li
     from nightherd.runtimes.protection import kill_marked
     from nightherd.state.layout import last_recorded
     from nightherd.state.repair import state_checks
+    from nightherd.state.run_projections import projection_check
 
     clock, now = record.clock, record.clock.now()
     quick, deep = state_checks(state_dir, clock, now, on_step)
@@ -165,13 +167,17 @@ def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> li
         now,
     )
     workspaces = workspace_check(cleanup_context(state_dir, record, None), open_survey(state_dir))
-    return [*quick, *agreeing, workspaces, mirror, suspended, *deep, *reading, each_file, threads]
+    runs, shown = run_check(record), projection_check(state_dir)
+    agreed = [*quick, *agreeing, runs, workspaces, mirror, suspended, *deep]
+    # What repairs rows may change what runs show.
+    return [*agreed, shown, *reading, each_file, threads]
 
 
 def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> list[Check]:
     """Whether the fleet can be run unattended on this machine."""
     from nightherd.engine.doctor.night_checks import Machine
     from nightherd.engine.doctor.night_checks import night_checks as night_checks_
+    from nightherd.engine.doctor.undeclared import undeclared_check
     from nightherd.host.machine import git_version, is_clock_synchronised
     from nightherd.runtimes.claude.installation import claude_facts
     from nightherd.state.directory import last_written
@@ -199,7 +205,11 @@ def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> l
         is_clock_synchronised=is_clock_synchronised,
         last_recorded=lambda: last_written(state_dir),
     )
-    return night_checks_(fleet.agents.values(), machine, system_clock().now())
+    checks = night_checks_(fleet.agents.values(), machine, system_clock().now())
+    undeclared = undeclared_check(
+        lambda: closing(open_reader(state_dir, is_examining=True)), fleet.agents
+    )
+    return [undeclared, *checks]
 
 
 def noted_damage(state_dir: Path) -> NotedDamage:

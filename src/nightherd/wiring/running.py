@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import cache, partial
@@ -27,7 +28,7 @@ from nightherd.wiring.stores import (
     random_text,
     system_clock,
 )
-from nightherd.wiring.workspaces import open_setup_cache, open_workspace_files
+from nightherd.wiring.workspaces import open_artifacts, open_setup_cache, open_workspace_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
     from nightherd.model.permissions.protected import ProtectedPaths
     from nightherd.ports import Clock, HookCarrier, StateReader, StateWriter
     from nightherd.runtimes.keeper.keepers import Keepers
+
+
+COMMANDS_AT_ONCE = 10
+"""Commands of workflows that run at the same time, beside the fleet's own limit."""
 
 
 def lease_terms(fleet: Fleet) -> LeaseTerms:
@@ -147,6 +152,7 @@ def _fleet_context(
     threads = open_threads(state_dir, persistence) if has_threads and persistence else None
     known = fleet or Fleet(file="", agents={})
     environment = {**known.environment, **environ}
+    secrets = known_secrets(fleet, environment, state_dir)
     return FleetContext(
         state=state,
         reader=reader,
@@ -157,7 +163,7 @@ def _fleet_context(
         directory=directory_identity(state_dir) if state_dir.is_dir() else "",
         # A person's token is not for agents.
         environment={k: v for k, v in environment.items() if k != TOKEN_VARIABLE},
-        secrets=known_secrets(fleet, environment, state_dir),
+        secrets=secrets,
         version=__version__,
         fleet_limit=known.max_concurrent,
         budget=known.limits,
@@ -166,12 +172,25 @@ def _fleet_context(
         has_price=has_price,
         agents=known.agents,
         withheld=known.withheld,
+        workflows=known.workflows,
+        withheld_workflows=known.withheld_workflows,
+        home=posixpath.dirname(known.file),
+        commands_agent=_commands_agent(known),
+        artifacts=open_artifacts(state_dir, secrets.mask),
         is_same_directory=is_same_directory,
         persistence=persistence or DEFAULT_PERSISTENCE,
         threads=threads,
         transcripts=transcripts_of(state_dir, environment),
         finished=finished_journals(state_dir),
     )
+
+
+def _commands_agent(fleet: Fleet) -> Agent:
+    """Return the built-in agent that runs the commands of workflows."""
+    from nightherd.model.workflows.command import commands_agent
+    from nightherd.runtimes.command.capabilities import COMMAND
+
+    return commands_agent(COMMAND, posixpath.dirname(fleet.file), max_concurrent=COMMANDS_AT_ONCE)
 
 
 def _persistence(state_dir: Path, *, is_needed: bool) -> Persistence | None:

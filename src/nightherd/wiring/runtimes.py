@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nightherd.errors import RefusedError
 from nightherd.model.agents.runtime import KnownRuntimes
 from nightherd.runtimes.claude.capabilities import CLI, SDK
+from nightherd.runtimes.command.capabilities import COMMAND
 from nightherd.runtimes.native.capabilities import NATIVE
 from nightherd.runtimes.registration import ENTRY_POINTS, RegisteredRuntime, RuntimeContext
 from nightherd.runtimes.scripted.capabilities import SCRIPTED
@@ -38,17 +39,20 @@ def has_price(model: str) -> bool:
 
 
 def find_capabilities(name: str) -> RuntimeCapabilities | None:
-    """Return what the runtime called `name` can do; None when there is none. Loads no vendor's package."""
-    registered = find_registered(name)
+    """Return what the runtime called `name` can do; None when there is none that agents can name.
+
+    Loads no vendor's package.
+    """
+    registered = None if name in BUILT_IN else find_registered(name)
     return None if registered is None else registered.capabilities
 
 
 def find_registered(name: str) -> RegisteredRuntime | None:
-    """Return the runtime called `name`: one of ours, else one that another package registers.
+    """Return the runtime called `name`: one of ours, built-in ones too, else one that another package registers.
 
     Entry points are scanned only for names that are not ours: a scan takes about 50 ms.
     """
-    own = RUNTIMES.get(name)
+    own = RUNTIMES.get(name) or BUILT_IN.get(name)
     if own is not None:
         return own
     try:
@@ -90,8 +94,8 @@ def forget_entry_points() -> None:
 
 
 def runtime_names() -> Sequence[str]:
-    """Return the names of all runtimes, ours first."""
-    others = {point.name for point in _entry_points()} - RUNTIMES.keys()
+    """Return the names of all runtimes that agents can name, ours first."""
+    others = {point.name for point in _entry_points()} - RUNTIMES.keys() - BUILT_IN.keys()
     return [*RUNTIMES, *sorted(others)]
 
 
@@ -110,8 +114,8 @@ def keeps_claude_transcripts(name: str) -> bool:
 
 def can_run(name: RuntimeName) -> bool:
     """Return whether the runtime called `name` exists and is installed."""
-    capabilities = find_capabilities(name)
-    return capabilities is not None and _is_installed(capabilities)
+    registered = find_registered(name)
+    return registered is not None and _is_installed(registered.capabilities)
 
 
 def _is_installed(capabilities: RuntimeCapabilities) -> bool:
@@ -120,7 +124,7 @@ def _is_installed(capabilities: RuntimeCapabilities) -> bool:
 
 def check_runtime(name: RuntimeName) -> None:
     """Raise `RefusedError` when the runtime called `name` is not installed."""
-    capabilities = KNOWN_RUNTIMES.get(name)
+    capabilities = BUILT_IN[name].capabilities if name in BUILT_IN else KNOWN_RUNTIMES.get(name)
     if _is_installed(capabilities):
         return
     extra = capabilities.extra
@@ -207,6 +211,12 @@ def _scripted(context: RuntimeContext) -> Runtime:
     return ScriptedRuntime(keepers=context.keepers, grace=context.grace)
 
 
+def _command(context: RuntimeContext) -> Runtime:
+    from nightherd.runtimes.command.runtime import CommandRuntime
+
+    return CommandRuntime(keepers=context.keepers, grace=context.grace)
+
+
 RUNTIMES: dict[str, RegisteredRuntime] = {
     runtime.capabilities.name: runtime
     for runtime in (
@@ -217,3 +227,8 @@ RUNTIMES: dict[str, RegisteredRuntime] = {
     )
 }
 """The runtimes of this package, one line each."""
+
+BUILT_IN: dict[str, RegisteredRuntime] = {
+    COMMAND.name: RegisteredRuntime(capabilities=COMMAND, make=_command),
+}
+"""Runtimes that only nightherd itself uses. No agent can name one: its prompt would be a command of the shell."""

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from nightherd.wiring.stores import open_repair
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
+    from typing import Any
 
     from nightherd.engine.contexts import Stores
     from nightherd.engine.doctor.record import RepairContext
     from nightherd.engine.workspaces.cleanup import CleanupContext
     from nightherd.model.agents.agent import Fleet
     from nightherd.ports import Landing, SetupCache, SnapshotReader, WorkspaceFiles, WorkspaceSurvey
+    from nightherd.views.gate_artifact import Artifacts
 
 
 def open_workspace_files(state_dir: Path) -> WorkspaceFiles:
@@ -38,6 +40,16 @@ def open_snapshot_reader(state_dir: Path) -> SnapshotReader:
     from nightherd.workspaces.comparing import GitSnapshots
 
     return GitSnapshots(state_dir)
+
+
+def open_artifacts(state_dir: Path, mask: Callable[[Any], Any] = lambda value: value) -> Artifacts:
+    """What reads and replaces the artifacts of gates; `mask` takes secrets out of what is shown."""
+    from nightherd.views.gate_artifact import Artifacts
+    from nightherd.wiring.stores import open_journals
+    from nightherd.workspaces.gate_files import LocalGateFiles
+
+    files = LocalGateFiles(state_dir)
+    return Artifacts(files=files, journals=open_journals(state_dir), mask=mask)
 
 
 def open_survey(state_dir: Path) -> WorkspaceSurvey:

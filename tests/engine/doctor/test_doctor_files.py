@@ -40,6 +40,7 @@ def test_place_without_a_state_directory_is_no_problem_and_stays_empty(ward: War
 
     assert found.result.code == 0
     assert {check["name"] for check in found.data["checks"]} == {
+        "agents",
         "git",
         "clock",
         "runtimes",

@@ -45,9 +45,12 @@ def test_document_has_every_check_with_its_findings(used: Ward) -> None:
         "workers",
         "record",
         "orphans",
+        "runs",
         "workspaces",
         "mirror",
         "suspended-state-files",
+        "run-projections",
+        "agents",
         "git",
         "clock",
         "runtimes",
@@ -69,9 +72,16 @@ def test_document_has_every_check_with_its_findings(used: Ward) -> None:
 def test_verify_adds_the_checks_that_read_everything(used: Ward) -> None:
     names = [check["name"] for check in used.doctor("--verify").data["checks"]]
 
-    read, night = names[:-4], names[-4:]
-    assert night == ["git", "clock", "runtimes", "claude"]
-    assert read[-5:] == ["whole-database", "agreement", "journals", "mirror-files", "state-files"]
+    read, night = names[:-5], names[-5:]
+    assert night == ["agents", "git", "clock", "runtimes", "claude"]
+    assert read[-6:] == [
+        "whole-database",
+        "agreement",
+        "run-projections",
+        "journals",
+        "mirror-files",
+        "state-files",
+    ]
 
 
 def test_person_reads_one_line_per_check_and_what_would_help(used: Ward) -> None:
@@ -106,7 +116,7 @@ def test_database_that_is_gone_is_explained_once(used: Ward) -> None:
     out = used.cli("doctor").out
 
     assert out.count("is gone, and the ledger beside it has its rows") == 1
-    assert out.count("as above") == 5
+    assert out.count("as above") == 6
 
 
 def test_name_of_a_file_cannot_write_to_the_terminal(used: Ward) -> None:

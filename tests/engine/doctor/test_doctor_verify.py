@@ -81,7 +81,7 @@ def test_doctor_is_right_while_another_process_works(used: Ward) -> None:
         wait_until((directory / "done").exists, "no job was done")
         for _ in range(4):
             found = used.doctor("--verify")
-            assert (found.result.code, found.found) == (0, [])
+            assert (found.result.code, found.found) == (0, []), repr(found.found)
             assert working.poll() is None
     finally:
         (directory / "stop").touch()

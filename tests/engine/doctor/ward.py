@@ -23,7 +23,7 @@ PASSING = ("write.lock", "mirror.lock", "mirror.json")
 """Files that say nothing about anybody's work."""
 
 
-AROUND = frozenset(("git", "clock", "claude", "keys", "acceptance", "fleet"))
+AROUND = frozenset(("agents", "git", "clock", "claude", "keys", "acceptance", "fleet"))
 """Checks of the machine and the fleet file, which are not about the state directory."""
 
 

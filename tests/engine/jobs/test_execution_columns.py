@@ -20,7 +20,7 @@ from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from nightherd.testing.runtime import PlayedRuntime
 
-NOT_THE_RUNTIMES = {"issue_number", "workflow_run_id", "error"}
+NOT_THE_RUNTIMES = {"issue_number", "workflow_run_id", "output_text", "error"}
 """What only a trigger or a workflow knows, and what only a failure has."""
 
 

@@ -85,6 +85,8 @@ def _masked(call: ProposedCall, secrets: Secrets) -> ProposedCall:
 def _body(call: ProposedCall) -> dict[str, Any]:
     """What is shown, shortened: a person reads no more, and a row is no file."""
     body: dict[str, Any] = {"tool": call.tool, "input": _bounded_input(call.input)}
+    if call.note is not None:
+        body["note"] = shorten(call.note, SHOWN_OPTION)
     if call.preview is not None:
         body["preview"] = shorten(call.preview, SHOWN_PREVIEW)
     if call.question is not None:

@@ -33,6 +33,7 @@ from nightherd.engine.jobs.settle import (
 from nightherd.engine.jobs.watch import Watch, make_watch
 from nightherd.engine.limits.guard import Stop
 from nightherd.engine.limits.logins import stopped_by, with_login_limit
+from nightherd.engine.workflows.phase_agent import phase_agent
 from nightherd.engine.workspaces.job_workspace import JobWorkspace
 from nightherd.errors import AgentBlockedError, FencedError, JobNotFoundError, StateError
 from nightherd.model.agents.agent import Agent
@@ -106,7 +107,8 @@ async def run_taken_job(
     texts = texts or context.reader.find_texts(job.id)
     if texts is None:
         raise JobNotFoundError(f"job {job.id} has no prompt on record")
-    agent = overridden(for_schedule(agent, job.schedule), texts.overrides)
+    agent = phase_agent(job, for_schedule(agent, job.schedule), context)
+    agent = overridden(agent, texts.overrides)
     if session is None and job.session_id is not None:
         session = context.reader.find_session(job.session_id)
     recorder = Recorder(

@@ -34,6 +34,7 @@ from nightherd.model.limits.limits import (
 )
 from nightherd.model.limits.spending import Budget, CountUsage, day_of
 from nightherd.model.schedules.jobs import for_schedule
+from nightherd.model.workflows.run import RUN_PREFIX, RunId
 
 
 class Daily(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,5 +194,8 @@ def outcome_above(above: ParentLimits, name: LimitName) -> OnLimit:
 
 def raised(job_id: JobId, context: Stores) -> Mapping[str, int]:
     """The limits that were given to a job itself."""
+    if job_id.startswith(RUN_PREFIX):
+        run = context.reader.find_run(RunId(job_id))
+        return {} if run is None else run.limits
     texts = context.reader.find_texts(job_id)
     return (texts.overrides.limits if texts is not None else None) or {}

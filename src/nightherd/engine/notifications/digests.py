@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from anyio import lowlevel
 
 from nightherd.engine.notifications.context import NotifyContext
 from nightherd.model.agents.agent import Fleet
-from nightherd.model.inbox.item import InboxQuery
+from nightherd.model.inbox.item import InboxItem, InboxQuery
 from nightherd.model.jobs.job import Job, JobQuery
 from nightherd.model.notifications.changes import QueueNotifications
 from nightherd.model.notifications.digest import MOST, DigestFacts, digest_fields, last_due
@@ -20,10 +21,14 @@ from nightherd.model.notifications.notification import (
     notification_id,
 )
 from nightherd.model.notifications.target import NotifyEvent, NotifyTarget
+from nightherd.model.workflows.rows import RunQuery, WorkflowRun
+from nightherd.model.workflows.run import RunId
 from nightherd.views.jobs import every_job
 
 LONGEST_JOB = timedelta(days=7)
 """How long before the digest's time a job may have been submitted to be looked at."""
+LONGEST_RUN = timedelta(days=90)
+"""The same for a run: it may have waited for people."""
 PAGE = 200
 
 
@@ -57,13 +62,43 @@ async def digest_facts(since: datetime, until: datetime, context: NotifyContext)
             break
         if job.finished_at is not None and since < job.finished_at <= until:
             ended.append(job)
+    waiting = context.reader.list_items(InboxQuery(limit=MOST))
     return DigestFacts(
         since=since,
         until=until,
         ended=ended,
-        waiting=context.reader.list_items(InboxQuery(limit=MOST)),
+        waiting=waiting,
         waiting_count=sum(context.reader.count_pending_items().values()),
+        runs=await _ended_runs(since, until, context),
+        workflows=_workflows_of(waiting, context),
     )
+
+
+async def _ended_runs(
+    since: datetime, until: datetime, context: NotifyContext
+) -> list[WorkflowRun]:
+    """The runs that ended in that time, without those that other runs started."""
+    ended: list[WorkflowRun] = []
+    query = RunQuery(limit=PAGE)
+    while True:
+        page = context.reader.list_runs(query)
+        ended += (
+            run
+            for run in page
+            if run.parent_run_id is None
+            and run.finished_at is not None
+            and since < run.finished_at <= until
+        )
+        if len(page) < PAGE or page[-1].started_at < since - LONGEST_RUN:
+            return ended
+        query = RunQuery(limit=PAGE, before=page[-1].number)
+        await lowlevel.checkpoint()
+
+
+def _workflows_of(items: Sequence[InboxItem], context: NotifyContext) -> dict[str, str]:
+    ids = {RunId(item.workflow_run_id) for item in items if item.workflow_run_id is not None}
+    runs = (context.reader.find_run(run_id) for run_id in sorted(ids))
+    return {run.id: run.workflow_name for run in runs if run is not None}
 
 
 def _queued(

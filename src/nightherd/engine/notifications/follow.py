@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from anyio import to_thread
@@ -35,6 +35,8 @@ from nightherd.model.notifications.notification import (
 )
 from nightherd.model.notifications.routing import targets_for, with_bots
 from nightherd.model.notifications.target import NotifyTarget
+from nightherd.model.workflows.rows import WorkflowNode, WorkflowRun
+from nightherd.model.workflows.run import RunId
 from nightherd.ports import LedgerEntry
 from nightherd.views.inbox import what_happens
 from nightherd.views.troubles import troubles_of
@@ -42,9 +44,10 @@ from nightherd.views.troubles import troubles_of
 BATCH = 1_000
 SAVE_EVERY = 500
 """Changes after which the place is written down although nobody is told anything."""
-JOBS, ITEMS = "jobs", "inbox_items"
+JOBS, ITEMS, RUNS, NODES = "jobs", "inbox_items", "workflow_runs", "workflow_nodes"
+FLAGS = frozenset({"is_failing", "is_final"})
 
-RowT = TypeVar("RowT", Job, InboxItem)
+RowT = TypeVar("RowT", Job, InboxItem, WorkflowRun, WorkflowNode)
 
 
 class Follower:
@@ -120,9 +123,15 @@ class Follower:
         return list(islice(self.context.feed.read(after=self._position), BATCH))
 
     async def _queued(self, entry: LedgerEntry) -> list[Queued]:
-        jobs, items = _rows(Job, JOBS, entry), _rows(InboxItem, ITEMS, entry)
+        found = happenings(
+            entry.kind,
+            _last(_rows(Job, JOBS, entry)),
+            _last(_rows(InboxItem, ITEMS, entry)),
+            _last(_rows(WorkflowRun, RUNS, entry)),
+            _rows(WorkflowNode, NODES, entry),
+        )
         queued: list[Queued] = []
-        for happening in happenings(entry.kind, jobs, items):
+        for happening in found:
             targets = self._told(happening, entry)
             if targets:
                 # A journal may be long, and jobs go on meanwhile.
@@ -159,17 +168,25 @@ class Follower:
         texts = reader.find_item_texts(item.id) if item is not None else None
         job_id = item.job_id if item is not None else None
         job = reader.find_job(JobId(job_id)) if job_id is not None else None
+        run = self._run(happening, job)
         delays = texts.remind_s if texts is not None else ()
         for number, delay in enumerate((0.0, *delays)):
             fields = fields_of(
                 happening,
                 texts,
                 job=job,
+                run=run,
                 effects=what_happens(item) if item is not None else None,
                 denials=denials,
                 is_reminder=number > 0,
             )
             yield self._one(happening, target, fields, at + timedelta(seconds=delay), number)
+
+    def _run(self, happening: Happening, job: Job | None) -> WorkflowRun | None:
+        """The run that it is part of."""
+        about = happening.job or job
+        run_id = happening.run_id or (about.workflow_run_id if about is not None else None)
+        return self.context.reader.find_run(RunId(run_id)) if run_id is not None else None
 
     def _denials(self, job: Job | None) -> list[str]:
         """The calls that an ended job was kept from."""
@@ -189,7 +206,7 @@ class Follower:
         masked, now = self.context.secrets.mask(fields), self.context.clock.now()
         reminder = f":remind:{number}" if number else ""
         key = f"{happening.key}{reminder}:{target.id}"
-        job, item = happening.job, happening.item
+        job, item, run = happening.job, happening.item, fields.get("run")
         notification = Notification(
             id=notification_id(key),
             target=target.id,
@@ -204,6 +221,7 @@ class Follower:
             item_id=item.id if item is not None else None,
             agent=happening.agent,
             schedule=happening.schedule,
+            run_id=run if isinstance(run, str) else None,
         )
         texts = NotificationTexts(notification_id=notification.id, fields=masked)
         return Queued(notification=notification, texts=texts)
@@ -215,11 +233,23 @@ def _cursor_of(fleet: Fleet) -> str:
     return f"{LEDGER}-{sha256(names.encode()).hexdigest()[:12]}"
 
 
+def _last(rows: Sequence[RowT]) -> list[RowT]:
+    """Each row as the change left it: what followed from it may have written a row again."""
+    return list({row.id: row for row in rows}.values())
+
+
 def _rows(kind: type[RowT], table: str, entry: LedgerEntry) -> list[RowT]:
     """The rows of a table that the change wrote; one that cannot be read is left to the doctor."""
     found: list[RowT] = []
     for name, row in entry.rows:
         if name == table:
-            with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                found.append(msgspec.json.decode(row, type=kind))
+            with suppress(msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
+                found.append(msgspec.convert(_fields(row), kind))
     return found
+
+
+def _fields(row: msgspec.Raw) -> dict[str, Any]:
+    """The fields of an image: a table has flags as numbers, and maps, which no message needs, as text."""
+    fields = msgspec.json.decode(row, type=dict[str, Any])
+    fields.pop("limits", None)
+    return {name: bool(value) if name in FLAGS else value for name, value in fields.items()}

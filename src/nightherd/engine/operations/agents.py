@@ -21,7 +21,10 @@ from nightherd.model import change as changes
 from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.change import Refused
 from nightherd.model.ids import JobId
+from nightherd.model.jobs.job import Job
 from nightherd.model.sessions.session import Session
+from nightherd.model.workflows.command import COMMANDS_AGENT
+from nightherd.model.workflows.rows import phase_of
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
 from nightherd.views.jobs import get_job
@@ -44,7 +47,7 @@ class Agents(msgspec.Struct, frozen=True, kw_only=True):
             case Submit(agent=name) | RunSchedule(agent=name):
                 return self.get(name)
             case Retry(job_id=job_id):
-                return self.get(get_job(reader, job_id).agent)
+                return self.get(check_no_phase(get_job(reader, job_id)).agent)
             case Resume(job_id=job_id):
                 return self.of_job(job_id, reader)
             case ResumeSession(session_id=session_id, agent=named):
@@ -57,6 +60,11 @@ class Agents(msgspec.Struct, frozen=True, kw_only=True):
     def of_job(self, job_id: JobId, reader: StateReader) -> Agent:
         """Return the job's own agent; for an imported job, the one that continues its session."""
         job = get_job(reader, job_id)
+        if job.agent == COMMANDS_AGENT:
+            raise RefusedError(
+                f"job {job.id} is a command of run {job.workflow_run_id}",
+                next_step=NextStep(Action.RESUME_RUN, run=job.workflow_run_id),
+            )
         if job.session_id is None or job.agent in self.agents:
             return self.get(job.agent)
         return self.of_session(get_session(reader, job.session_id))
@@ -111,6 +119,17 @@ class Agents(msgspec.Struct, frozen=True, kw_only=True):
         return agent.runtime.can_resume(session.runtime_type) and self.is_same_directory(
             agent.working_directory, session.agent_directory
         )
+
+
+def check_no_phase(job: Job) -> Job:
+    """Return the job; `RefusedError` for a phase of a run, which only its run can do again."""
+    if job.node_id is not None:
+        raise RefusedError(
+            f"job {job.id} is phase {phase_of(job)} of run {job.workflow_run_id};"
+            " a new job would not be part of the run",
+            next_step=NextStep(Action.RETRY_RUN, run=job.workflow_run_id),
+        )
+    return job
 
 
 def agents_of(context: FleetContext) -> Agents:

@@ -7,6 +7,7 @@ acknowledged is not lost, and what was not is sent again.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from nightherd.engine.operations.new_job import (
     job_change,
     values_of,
 )
+from nightherd.engine.operations.runs import run_change
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
@@ -35,6 +37,14 @@ from nightherd.model.webhooks import (
     fill_in_value,
     wants_event,
 )
+from nightherd.model.workflows.conductor.changes import StartRun
+from nightherd.model.workflows.conductor.trigger_inputs import filled_inputs, name_in
+from nightherd.model.workflows.definition import WorkflowDefinition
+from nightherd.model.workflows.run import RunId
+from nightherd.model.workflows.triggers import RunTrigger
+
+LOOK_BACK = 1_000
+"""Deliveries among which one that is sent again is looked for, to name its runs."""
 
 
 class Deliver(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +63,8 @@ class Delivered(msgspec.Struct, frozen=True, kw_only=True):
     job: Job | None
     is_new: bool
     reason: str | None = None
+    runs: tuple[RunId, ...] = ()
+    """The runs that it started; of an old delivery that is sent again, perhaps none."""
 
 
 async def deliver(request: Deliver, context: FleetContext) -> Delivered:
@@ -61,30 +73,46 @@ async def deliver(request: Deliver, context: FleetContext) -> Delivered:
     `InvalidValueError` when the payload lacks what the endpoint's templates name: nothing is recorded
     then, so that it can be sent again once they are fixed.
     """
-    agent = get_agent(context.agents, request.endpoint.agent, context.withheld)
-    reason = _why_not(request, agent, context)
-    draft = _draft(request, agent) if reason is None else None
+    endpoint = request.endpoint
+    named, started = endpoint.agent, started_by(endpoint.name, context.workflows)
+    if named is None and not started:
+        raise RefusedError(f"webhook {endpoint.name} has no agent, and no workflow waits for it")
+    agent = None if named is None else get_agent(context.agents, named, context.withheld)
+    is_wanted = wants_event(endpoint, request.event, request.payload)
+    reason = None if is_wanted else f"{endpoint.name} does not act on {request.event!r}"
+    draft = None
+    if agent is not None:
+        reason = reason or _why_not(request, agent, context)
+        draft = _draft(request, agent) if reason is None else None
     delivery = _delivery(request, reason, context)
 
     def make(_: RecordDelivery | None = None) -> RecordDelivery:
         job = job_change(draft, context) if draft is not None else None
-        return RecordDelivery(delivery=delivery, job=job)
+        runs = tuple(_run(request, one, context) for one in started) if is_wanted else ()
+        return RecordDelivery(delivery=delivery, job=job, runs=runs)
 
     (answer,) = await apply_with_fresh_ids([make()], make, context.state.apply)
     match answer:
-        case Applied(job=job):
-            return Delivered(job=job, is_new=True, reason=reason)
-        case Refused(why=Why.DUPLICATE, job=known):
-            return Delivered(job=known, is_new=False, reason="this delivery was already accepted")
+        case Applied(job=job, rows=rows):
+            taken = next(row for row in rows if isinstance(row, Delivery))
+            runs = _runs_of(taken)
+            return Delivered(job=job, is_new=True, reason=taken.reason or reason, runs=runs)
+        case Refused(why=Why.DUPLICATE, job=job):
+            before = context.reader.list_deliveries(endpoint.name, LOOK_BACK)
+            runs = next((_runs_of(one) for one in before if one.id == delivery.id), ())
+            said = "this delivery was already accepted"
+            return Delivered(job=job, is_new=False, reason=said, runs=runs)
         case Refused(message=refusal):
             raise RefusedError(refusal)
+
+
+def _runs_of(delivery: Delivery) -> tuple[RunId, ...]:
+    return tuple(RunId(run_id) for run_id in delivery.run_ids.split())
 
 
 def _why_not(request: Deliver, agent: Agent, context: Stores) -> str | None:
     """Why the message makes no job; None when it makes one."""
     endpoint = request.endpoint
-    if not wants_event(endpoint, request.event, request.payload):
-        return f"{endpoint.name} does not act on {request.event!r}"
     if endpoint.schedule is None:
         return None
     schedule = _schedule(endpoint, agent)
@@ -119,6 +147,29 @@ def _draft(request: Deliver, agent: Agent) -> JobDraft:
         session_terms=session_terms(agent, schedule) if schedule is not None else None,
         channel_id=None if channel is None else fill_in(channel, payload, values),
     )
+
+
+def started_by(
+    endpoint: str, workflows: Mapping[str, WorkflowDefinition]
+) -> list[WorkflowDefinition]:
+    """Return the workflows that a message to the endpoint starts."""
+    return [one for one in workflows.values() if endpoint in one.triggers.webhooks]
+
+
+def _run(request: Deliver, workflow: WorkflowDefinition, context: FleetContext) -> StartRun:
+    """The run that the message starts. `InvalidValueError` when it lacks what the workflow takes from it."""
+    endpoint, payload = request.endpoint, request.payload
+    trigger = RunTrigger(
+        type=TriggerType.WEBHOOK,
+        id=request.delivery_id,
+        actor=name_in(payload, "sender", "login"),
+        repo=name_in(payload, "repository", "full_name"),
+        issue_number=issue_of_payload(payload),
+        payload=payload,
+    )
+    inputs = filled_inputs(workflow.triggers.webhooks[endpoint.name].inputs, trigger)
+    key = f"webhook:{endpoint.name}:{request.delivery_id}:{workflow.name}"
+    return run_change(workflow, inputs, trigger, context, dedupe_key=key)
 
 
 def _schedule(endpoint: Endpoint, agent: Agent) -> Schedule:

@@ -14,6 +14,7 @@ from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.jobs.answer_stream import write_leftover
 from nightherd.engine.jobs.begin import header_of
 from nightherd.engine.jobs.settle import job_of
+from nightherd.engine.operations.agents import check_no_phase
 from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.engine.operations.requests import Cancel, Retry, UpdateJob
 from nightherd.errors import FencedError, JobNotFoundError, RefusedError
@@ -46,6 +47,7 @@ def retry_draft(job_id: JobId, agent: Agent, context: FleetContext) -> JobDraft:
     job, texts = context.reader.find_job(job_id), context.reader.find_texts(job_id)
     if job is None or texts is None:
         raise JobNotFoundError(f"there is no job {job_id}")
+    check_no_phase(job)
     if not job.is_terminal:
         raise RefusedError(
             f"job {job_id} is {job.status}", next_step=NextStep(Action.CANCEL_JOB, job=job_id)

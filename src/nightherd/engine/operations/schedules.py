@@ -16,9 +16,10 @@ from nightherd.engine.operations.new_job import (
     values_of,
 )
 from nightherd.engine.operations.requests import RunSchedule, SetSchedule
+from nightherd.engine.operations.runs import get_workflow, run_change
 from nightherd.engine.schedules.entries import make_entry, plan
-from nightherd.errors import AgentBlockedError, InvalidValueError, NightherdError
-from nightherd.model.agents.agent import Agent
+from nightherd.errors import AgentBlockedError, InvalidValueError, NightherdError, RefusedError
+from nightherd.model.agents.agent import WORKFLOW_PREFIX, Agent, workflow_agents
 from nightherd.model.change import Answer, FireSlot
 from nightherd.model.jobs.job import Job, TriggerType
 from nightherd.model.schedules.due import parse_rule
@@ -32,10 +33,14 @@ from nightherd.model.schedules.jobs import (
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.schedules.schedule import OverrideSchedule, schedule_id
 from nightherd.model.sessions.session import SessionMode
+from nightherd.model.workflows.conductor.changes import StartRun
+from nightherd.model.workflows.triggers import RunTrigger
+from nightherd.next_step import Action, NextStep
 
 
 async def run_schedule(request: RunSchedule, context: FleetContext) -> Job:
     """Return a new job of the schedule. `InvalidValueError` when its prompt cannot be made."""
+    check_makes_job(request)
     agent, schedule = find_schedule(context.agents, f"{request.agent}/{request.schedule}")
     draft = replace(
         _draft(agent, schedule), dedupe_key=request.dedupe_key, refuses_held=request.refuses_held
@@ -43,9 +48,20 @@ async def run_schedule(request: RunSchedule, context: FleetContext) -> Job:
     return (await record_job(draft, context)).job
 
 
+def check_makes_job(request: RunSchedule) -> None:
+    """Raise `RefusedError` for a schedule that starts runs of a workflow."""
+    if request.agent.startswith(WORKFLOW_PREFIX):
+        name = request.agent.removeprefix(WORKFLOW_PREFIX)
+        raise RefusedError(
+            f"{request.agent}/{request.schedule} starts a workflow, not a job",
+            next_step=NextStep(Action.RUN_WORKFLOW, workflow=name),
+        )
+
+
 async def set_schedule(request: SetSchedule, context: FleetContext) -> None:
     """Override the schedule; returns once that is durable and its next slot is planned."""
-    agent, schedule = find_schedule(context.agents, f"{request.agent}/{request.schedule}")
+    scheduled = {**context.agents, **workflow_agents(context.workflows)}
+    agent, schedule = find_schedule(scheduled, f"{request.agent}/{request.schedule}")
     rule = None if request.rule is None else request.rule.strip()
     if rule is not None:
         parse_rule(rule, schedule.timezone)
@@ -105,6 +121,8 @@ def slot_change(slot: DueSlot, context: FleetContext) -> FireSlot:
     if not slot.makes_job:
         return change
     try:
+        if slot.agent.name.startswith(WORKFLOW_PREFIX):
+            return replace(change, run=_run_of(slot, context))
         draft = replace(
             _draft(slot.agent, slot.schedule),
             trigger_type=TriggerType.SCHEDULE,
@@ -119,6 +137,19 @@ def slot_change(slot: DueSlot, context: FleetContext) -> FireSlot:
         return _without_job(change, f"no job could be made: {type(error).__name__}: {error}")
 
 
+def _run_of(slot: DueSlot, context: FleetContext) -> StartRun:
+    """The run that a schedule of a workflow starts."""
+    name = slot.agent.name.removeprefix(WORKFLOW_PREFIX)
+    trigger = RunTrigger(type=TriggerType.SCHEDULE, id=slot.change.slot.id)
+    return run_change(
+        get_workflow(context, name),
+        slot.schedule.inputs,
+        trigger,
+        context,
+        schedule=slot.schedule.name,
+    )
+
+
 async def _fire_alone(change: FireSlot, context: FleetContext) -> Answer:
     try:
         (answer,) = await context.state.apply([change])
@@ -131,7 +162,7 @@ async def _fire_alone(change: FireSlot, context: FleetContext) -> Answer:
 def _without_job(change: FireSlot, reason: str) -> FireSlot:
     """The slot skipped for an error, which counts as a failure of the schedule."""
     slot = replace(change.slot, reason=reason)
-    return replace(change, slot=slot, job=None, is_error=True)
+    return replace(change, slot=slot, job=None, run=None, is_error=True)
 
 
 def _draft(agent: Agent, schedule: Schedule) -> JobDraft:

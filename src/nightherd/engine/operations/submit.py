@@ -20,6 +20,7 @@ from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.job import Job, TriggerType
 from nightherd.model.sessions.session import Session, SessionMode, is_over
+from nightherd.model.workflows.command import COMMANDS_AGENT
 from nightherd.next_step import Action, NextStep
 from nightherd.views.sessions import get_session
 
@@ -29,6 +30,8 @@ GO_ON = "Go on from where you left off."
 
 async def submit(request: Submit, context: FleetContext) -> Submitted:
     """Record the job and return once it is durable. The same dedupe key never makes a second job."""
+    if request.agent == COMMANDS_AGENT:  # what it is asked is run by a shell
+        raise RefusedError(f"only workflows run commands: {COMMANDS_AGENT!r} takes no jobs")
     agent = get_agent(context.agents, request.agent, context.withheld)
     draft, session = draft_of(request, agent), request.session
     if isinstance(session, ForkOf):

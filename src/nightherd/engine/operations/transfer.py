@@ -8,7 +8,9 @@ from datetime import datetime
 import msgspec
 
 from nightherd.engine.imports.context import ImportContext, OnProgress, Report
+from nightherd.engine.imports.foreign_runs import ForeignWorkflows
 from nightherd.engine.imports.jobs import ForeignFleet, import_fleet
+from nightherd.engine.imports.runs import import_workflows
 from nightherd.engine.imports.session import AdoptedSession, SessionFile, import_session_file
 from nightherd.engine.imports.transcripts import ForeignTranscript, import_transcripts
 from nightherd.model.ids import SessionId
@@ -36,7 +38,7 @@ FORMATS: dict[ExportFormat, Export] = {
 class Import(msgspec.Struct, frozen=True, kw_only=True):
     """The records of another tool. A second import adds only what is new."""
 
-    records: ForeignFleet | Sequence[ForeignTranscript]
+    records: ForeignFleet | ForeignWorkflows | Sequence[ForeignTranscript]
     report: Report
     """What was found when they were read."""
 
@@ -69,6 +71,8 @@ async def import_records(
     records, report = request.records, request.report
     if isinstance(records, ForeignFleet):
         await import_fleet(records, context, report, on_progress)
+    elif isinstance(records, ForeignWorkflows):
+        await import_workflows(records, context, report, on_progress)
     else:
         await import_transcripts(records, context, report, on_progress)
     return report

@@ -54,8 +54,8 @@ def entries(
     overrides: Mapping[str, ScheduleOverride],
     on_trouble: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Entry]:
-    """Every declared schedule, in the order of the fleet."""
-    for agent in fleet.agents.values():
+    """Every declared schedule, in the order of the fleet; those of workflows last."""
+    for agent in fleet.scheduled.values():
         for schedule in agent.schedules.values():
             key = schedule_id(agent.name, schedule.name)
             yield make_entry(agent, schedule, overrides.get(key), on_trouble)

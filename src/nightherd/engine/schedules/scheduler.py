@@ -25,7 +25,6 @@ from nightherd.engine.workers.lease import Beats
 from nightherd.errors import NightherdError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import Answer, Applied, FireSlot, Refused, Why
-from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
 from nightherd.model.schedules.due import Due, review, spread
 from nightherd.model.schedules.rule import CatchUp
@@ -48,7 +47,8 @@ SOON_S = 0.05
 class SchedulingReports(msgspec.Struct, frozen=True, kw_only=True):
     """Called with what the scheduler does."""
 
-    on_fire: Callable[[str, JobId], None] = lambda schedule, job: None
+    on_fire: Callable[[str, str], None] = lambda schedule, job: None
+    """Called with the job or the run that a slot made."""
     on_skip: Callable[[str, str], None] = lambda schedule, reason: None
     on_trouble: Callable[[str], None] = lambda text: None
 
@@ -296,6 +296,8 @@ class Scheduler:
         """Return whether to continue after the slot: it was decided, here or by another process."""
         key = firing.entry.id
         match answer:
+            case Applied(run_id=str(run_id)):
+                self._reports.on_fire(key, run_id)
             case Applied(job=None, rows=rows):
                 reasons = [row.reason for row in rows if isinstance(row, Slot)]
                 self._reports.on_skip(key, reasons[0] or "")

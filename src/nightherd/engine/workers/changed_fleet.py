@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
@@ -31,5 +33,8 @@ def for_fleet(context: WorkerContext, fleet: Fleet, before: Fleet) -> WorkerCont
         prices=fleet.prices,
         agents=fleet.agents,
         withheld=fleet.withheld,
+        workflows=fleet.workflows,
+        withheld_workflows=fleet.withheld_workflows,
+        home=posixpath.dirname(fleet.file),
         protected=None if context.protect is None else context.protect(fleet),
     )

@@ -23,12 +23,14 @@ from nightherd.engine.jobs.operator_log import log_rescue, log_trouble
 from nightherd.engine.jobs.oversight import Stopper, oversee
 from nightherd.engine.jobs.runner import run_taken_job
 from nightherd.engine.limits.answers import Answers
-from nightherd.engine.limits.logins import free_agents, stopped_by
+from nightherd.engine.limits.logins import free_agents
 from nightherd.engine.sessions.cleanup import expire_sessions
 from nightherd.engine.workers.changed_fleet import for_fleet
+from nightherd.engine.workers.claimable import all_agents, logins_of, repos_of, runnable
 from nightherd.engine.workers.clock_watch import wake_jobs
 from nightherd.engine.workers.lease import Beats
 from nightherd.engine.workers.rescue import RescueTerms, rescue, resumes_of
+from nightherd.engine.workflows.timers import advance_due_runs
 from nightherd.errors import NightherdError, StateError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import Applied
@@ -39,6 +41,7 @@ from nightherd.model.jobs.retry import Backoff
 from nightherd.model.journal.event import Event
 from nightherd.model.limits.login import STAGGER
 from nightherd.model.schedules.jobs import for_schedule
+from nightherd.model.workflows.run import RunId
 
 IDLE_S = 0.25
 """How late a job may be taken that another process has submitted."""
@@ -78,6 +81,7 @@ class WorkerLoop:
         beats: Beats | None = None,
     ) -> None:
         self._fleet = fleet
+        self._run_id: RunId | None = None
         self._agents = dict(fleet.agents)
         self._context = context
         self._record = record
@@ -114,6 +118,10 @@ class WorkerLoop:
         self._know(fleet)
         self.wake()
 
+    def take_only(self, run_id: RunId) -> None:
+        """From now on take jobs of this workflow run, and of runs below it, and no others."""
+        self._run_id = run_id
+
     def wake(self) -> None:
         """Look for work now."""
         self._freed.set()
@@ -139,6 +147,13 @@ class WorkerLoop:
         for stopper in self._running.values():
             stopper.stop(ExitReason.CANCELLED)
 
+    def hand_over(self) -> None:
+        """Take no more jobs and give those that run back: they wait for another worker, which continues them."""
+        self.drain()
+        for stopper in self._running.values():
+            stopper.hand_over()
+        self.wake()
+
     async def work(self) -> None:
         """Claim and run jobs until drained, idle (when it leaves then), or its lease is lost."""
         await self._see_to(add_missing_items)  # jobs that an older version left waiting
@@ -157,18 +172,11 @@ class WorkerLoop:
     def _know(self, fleet: Fleet) -> None:
         self._fleet = fleet
         # An agent that is gone may still have a job here that was just taken.
-        self._agents.update(fleet.agents)
-        self._runnable = {
-            agent.name: agent.max_concurrent
-            for agent in fleet.agents.values()
-            if self._context.can_run(agent.runtime.name) and not agent.blocked_by
-        }
-        self._repos = {
-            agent.name: agent.repo for agent in fleet.agents.values() if agent.repo is not None
-        }
-        environment = self._context.environment
-        ids = {agent.name: stopped_by(agent, environment) for agent in fleet.agents.values()}
-        self._stopped_by = {name: found for name, found in ids.items() if found}
+        known = all_agents(fleet, self._context)
+        self._agents.update(known)
+        self._runnable = runnable(known, self._context)
+        self._repos = repos_of(fleet)
+        self._stopped_by = logins_of(fleet, self._context)
 
     async def _claim_on(self, jobs: TaskGroup) -> None:
         while not self._is_draining:
@@ -202,10 +210,7 @@ class WorkerLoop:
         return not (self._abandoned.is_busy or self._has_work(within=STAGGER))
 
     def _has_work(self, within: timedelta = timedelta()) -> bool:
-        """Whether a job waits that could be ours, now or after so long.
-
-        Asking costs a look at an index, not a transaction.
-        """
+        """Whether a job waits that could be ours, now or after so long: a look at an index, no transaction."""
         try:
             reader = self._context.reader
             if not reader.has_waiting_job(self._runnable):
@@ -230,6 +235,7 @@ class WorkerLoop:
             repos=self._repos,
             fleet_limit=self._fleet.max_concurrent,
             stopped_by=self._stopped_by,
+            run_id=self._run_id,
         )
         self._is_claiming = True
         try:
@@ -299,13 +305,14 @@ class WorkerLoop:
     async def _wake_due(self) -> None:
         """Jobs that wait for a time, or for an answer that is overdue, wait for a worker when it has come."""
         try:
-            if await wake_jobs(self._context) or await expire_items(self._context):
-                self._freed.set()
+            for duty in (wake_jobs, expire_items, advance_due_runs):
+                if await duty(self._context):
+                    self._freed.set()
         except NightherdError as error:
             self._report_trouble(error.message)
 
     async def _see_to(self, duty: Callable[[WorkerContext], Awaitable[object]]) -> None:
-        """Do the duty; what goes wrong is reported, and does not end the worker."""
+        """Do the duty. A failure is reported, and does not end the worker."""
         try:
             await duty(self._context)
         except NightherdError as error:

@@ -8,11 +8,12 @@ import msgspec
 
 from nightherd.engine.contexts import Stores
 from nightherd.engine.sessions.external_turns import RETOLD
-from nightherd.engine.workspaces.files_at import last_snapshot, snapshot_at_fork
+from nightherd.engine.workspaces.files_at import kept_files, last_snapshot, snapshot_at_fork
 from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, TriggerType
 from nightherd.model.sessions.session import Session
+from nightherd.model.workflows.run import RunId
 from nightherd.model.workspaces.policy import WorkspaceScope
 from nightherd.model.workspaces.snapshot import PlacedSnapshot
 from nightherd.model.workspaces.workspace import (
@@ -35,12 +36,35 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: PlacedSnapshot | None = None
     """The snapshot that `begins_with` is of."""
     shares: tuple[JobId, ...] = ()
-    """Jobs of the same run, which may work in it at the same time."""
+    """A job with all jobs below it, which may work in it at the same time."""
+    run_id: RunId | None = None
+    """The workflow run whose jobs may."""
+
+
+class Sharing(msgspec.Struct, frozen=True, kw_only=True):
+    """With whom a job shares its workspace."""
+
+    run_id: RunId | None = None
+    jobs: tuple[JobId, ...] = ()
+
+    def owners(self) -> Iterator[str]:
+        """Yield the ids of workspaces that they may share, the first one first: each directory has its own."""
+        if self.run_id is not None:
+            yield self.run_id
+            yield from (f"{self.run_id}-{number}" for number in range(2, MOST_SHARED + 1))
+        elif self.jobs:
+            yield self.jobs[0]
+
+
+ALONE = Sharing()
+MOST_SHARED = 9
+"""Directories from which the phases of one run have workspaces that they share."""
 
 
 def choose(job: Job, session: Session | None, agent: Agent, stores: Stores) -> Choice:
     """Return the workspace for an execution of the job."""
-    shares = _run_of(job, stores) if agent.workspace.scope is WorkspaceScope.RUN else ()
+    is_run = agent.workspace.scope is WorkspaceScope.RUN
+    shares = _sharing(job, stores) if is_run else ALONE
     known = _known(job, session, agent, shares, stores)
     if known is None:
         return _new(job, session, agent, shares, stores)
@@ -53,7 +77,8 @@ def choose(job: Job, session: Session | None, agent: Agent, stores: Stores) -> C
         is_known=True,
         begins_with=_beginning(snapshot, source),
         snapshot=snapshot,
-        shares=shares,
+        shares=shares.jobs,
+        run_id=shares.run_id,
     )
 
 
@@ -69,6 +94,7 @@ def choose_new(job: Job, session: Session | None, agent: Agent, stores: Stores) 
         begins_with=choice.begins_with,
         snapshot=choice.snapshot,
         shares=choice.shares,
+        run_id=choice.run_id,
     )
 
 
@@ -76,7 +102,7 @@ def _known(
     job: Job,
     session: Session | None,
     agent: Agent,
-    shares: tuple[JobId, ...],
+    shares: Sharing,
     stores: Stores,
 ) -> Workspace | None:
     """Return the workspace that the job goes on in; None when it needs a new one."""
@@ -93,14 +119,13 @@ def _candidates(
     job: Job,
     session: Session | None,
     agent: Agent,
-    shares: tuple[JobId, ...],
+    shares: Sharing,
     stores: Stores,
 ) -> Iterator[str | None]:
     """Yield the workspaces that the job may go on in, the likeliest first."""
     yield job.workspace_id
     scope = agent.workspace.scope
-    if scope is WorkspaceScope.RUN and shares:
-        yield shares[0]
+    yield from shares.owners()
     if scope is WorkspaceScope.SESSION and session is not None:
         yield session.workspace_id
         # Its last job worked elsewhere, as a schedule said: the one before that is looked for.
@@ -138,28 +163,32 @@ def _new(
     job: Job,
     session: Session | None,
     agent: Agent,
-    shares: tuple[JobId, ...],
+    shares: Sharing,
     stores: Stores,
 ) -> Choice:
-    owner = _owner(job, session, agent, shares)
-    if owner != job.id and stores.reader.find_workspace(owner) is not None:
-        owner = job.id  # the session or run had one that no longer fits
+    # The session or run may have some that do not fit.
+    free = (one for one in _owners(job, session, agent, shares) if _is_free(one, job, stores))
+    owner = next(free, job.id)
     snapshot, source = _files_before(job, session, agent, stores)
     return Choice(
         workspace=_row(WorkspaceId(owner), job, session, agent, stores),
         is_known=False,
         begins_with=_beginning(snapshot, source),
         snapshot=snapshot,
-        shares=shares,
+        shares=shares.jobs,
+        run_id=shares.run_id,
     )
 
 
-def _owner(job: Job, session: Session | None, agent: Agent, shares: tuple[JobId, ...]) -> str:
-    """Return the id of what the workspace is made for."""
-    scope = agent.workspace.scope
-    if scope is WorkspaceScope.SESSION and session is not None:
-        return session.id
-    return shares[0] if shares else job.id
+def _is_free(owner: str, job: Job, stores: Stores) -> bool:
+    return owner == job.id or stores.reader.find_workspace(owner) is None
+
+
+def _owners(job: Job, session: Session | None, agent: Agent, shares: Sharing) -> Iterator[str]:
+    """Yield the ids of what the workspace can be made for."""
+    if agent.workspace.scope is WorkspaceScope.SESSION and session is not None:
+        yield session.id
+    yield from shares.owners()
 
 
 def _row(
@@ -195,6 +224,8 @@ def _files_before(
         snapshot = snapshot_at_fork(session, stores)
     elif job.resumed_from is not None and job.trigger_type is not TriggerType.FORK:
         snapshot = next(reversed(snapshots_of(stores.journals, job.resumed_from)), None)
+    elif job.workflow_run_id is not None:
+        snapshot = kept_files(RunId(job.workflow_run_id), agent.working_directory, stores)
     source = workspace_of(stores.reader, snapshot) if snapshot is not None else None
     if source is None or source.root != agent.working_directory:
         return None, None
@@ -213,10 +244,13 @@ def _is_first(job: Job, session: Session, stores: Stores) -> bool:
     return True
 
 
-def _run_of(job: Job, stores: Stores) -> tuple[JobId, ...]:
-    """Return the first job of the run and every job below it."""
+def _sharing(job: Job, stores: Stores) -> Sharing:
+    """Return the workflow run that a job belongs to, else the first job of its tree and every job below it."""
     first = first_of_run(stores.reader, job.id) or job
-    return (first.id, *(child.id for child in stores.reader.jobs_below(first.id)))
+    if first.workflow_run_id is not None:
+        run = stores.reader.find_run(RunId(first.workflow_run_id))
+        return Sharing(run_id=RunId(first.workflow_run_id) if run is None else run.root)
+    return Sharing(jobs=(first.id, *(child.id for child in stores.reader.jobs_below(first.id))))
 
 
 def _beginning(snapshot: PlacedSnapshot | None, source: Workspace | None) -> BeginsWith | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nightherd.engine.contexts import Stores
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.sessions.session import Session
+from nightherd.model.workflows.run import RunId
 from nightherd.model.workspaces.snapshot import PlacedSnapshot
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.views.conversation import segments_of
@@ -61,3 +62,17 @@ def last_snapshot(workspace: Workspace, stores: Stores) -> PlacedSnapshot | None
         tree=workspace.tree,
         head=workspace.head,
     )
+
+
+def kept_files(run_id: RunId, root: str, stores: Stores) -> PlacedSnapshot | None:
+    """Return the files that the phases left whose work a retried or forked run keeps; None for other runs."""
+    nodes = [node for node in stores.reader.nodes_of_run(run_id) if node.kept_from is not None]
+    for node in sorted(nodes, key=lambda node: node.ended_at or node.created_at, reverse=True):
+        job = stores.reader.find_job(node.job_id) if node.job_id is not None else None
+        if job is None or job.workspace_id is None:
+            continue
+        workspace = stores.reader.find_workspace(job.workspace_id)
+        placed = snapshots_of(stores.journals, job.id)
+        if placed and workspace is not None and workspace.root == root:
+            return placed[-1]
+    return None

@@ -36,6 +36,7 @@ from nightherd.model.journal.event import Event, describe
 from nightherd.model.journal.system import Warned, WorkspaceUsed
 from nightherd.model.permissions.protected import ProtectedPaths, also_in
 from nightherd.model.sessions.session import Session
+from nightherd.model.workflows.command import COMMANDS_AGENT
 from nightherd.model.workspaces.changes import LeaveWorkspace, NoteWorkspace, UseWorkspace
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
 from nightherd.ports import Made, WorkspaceFiles
@@ -208,7 +209,8 @@ class JobWorkspace:
             )
             (answer,) = await context.state.apply([change])
             job_of(answer)
-        if self._agent.max_concurrent < 2 or job.agent in context.shared_noticed:
+        is_alone = self._agent.max_concurrent < 2 or job.agent == COMMANDS_AGENT
+        if is_alone or job.agent in context.shared_noticed:
             return
         query = JobQuery(agent=job.agent, status=JobStatus.RUNNING, limit=2)
         others = [other.id for other in context.reader.list_jobs(query) if other.id != job.id]
@@ -250,6 +252,7 @@ class JobWorkspace:
             directory=self._files.directory(workspace),
             at=self._context.clock.now(),
             shares=choice.shares,
+            run_id=choice.run_id,
         )
         (answer,) = await self._context.state.apply([change])
         return answer
@@ -287,6 +290,7 @@ class JobWorkspace:
                     directory=made.directory,
                     at=change.at,
                     shares=choice.shares,
+                    run_id=choice.run_id,
                 )
             )
         answers = await self._context.state.apply(changes)

@@ -1,0 +1,1 @@
+"""Running workflows: the agents of phases, waits that are over, and what gates show."""

@@ -1,0 +1,79 @@
+"""The files that gates show: in the directories that runs work in, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nightherd.errors import InvalidValueError, NotFoundError, RefusedError
+from nightherd.files.atomic import atomic_write_file
+from nightherd.files.paths import follow, safe_child
+from nightherd.files.regular import read_regular
+from nightherd.model.workspaces.workspace import Workspace
+from nightherd.ports import no_probe
+from nightherd.workspaces.comparing import GitSnapshots
+from nightherd.workspaces.files import LocalWorkspaceFiles
+
+LARGEST_BYTES = 512 * 1024
+"""Of a file that a gate shows."""
+NEW_FILE = 0o644
+
+
+class LocalGateFiles:
+    """Reads and replaces files of a run's directory on this machine; paths that lead out of it are refused."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._state_dir = state_dir
+
+    def directory(self, workspace: Workspace) -> str:
+        """Return where the agent works in the workspace; there or not."""
+        return LocalWorkspaceFiles(self._state_dir, probe=no_probe).directory(workspace)
+
+    def read(self, directory: str, path: str) -> str:
+        """Return the text of a file; `NotFoundError` without one, `RefusedError` for what is no text a person reads."""
+        place = _place(directory, path)
+        try:
+            if place.stat().st_size > LARGEST_BYTES:
+                raise RefusedError(
+                    f"{path} has {place.stat().st_size:,} bytes, and a gate shows at most {LARGEST_BYTES:,}"
+                )
+            content = read_regular(place)
+        except FileNotFoundError as error:
+            raise NotFoundError(f"there is no file {path} in {directory}") from error
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise RefusedError(f"{path} in {directory} cannot be read: {reason}") from error
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise RefusedError(f"{path} in {directory} is not UTF-8 text") from error
+
+    def write(self, directory: str, path: str, text: str) -> None:
+        """Replace the file, whole or not at all; its permissions stay."""
+        place = follow(_place(directory, path))
+        try:
+            mode = place.stat().st_mode & 0o777
+        except OSError:
+            mode = NEW_FILE
+        if not place.parent.is_dir():
+            raise NotFoundError(f"there is no directory for {path} in {directory}")
+        atomic_write_file(place, text, mode=mode)
+
+    def patch(self, store: str, before: str, after: str, *, other: str | None = None) -> bytes:
+        """Return the difference of two snapshots as a git patch."""
+        return GitSnapshots(self._state_dir).patch(store, before, after, other=other)
+
+
+def _place(directory: str, path: str) -> Path:
+    """The path of the file; absolute ones count too, if they are in the directory."""
+    root = Path(directory)
+    name = path
+    if path.startswith("/"):
+        try:
+            name = str(Path(os.path.normpath(path)).relative_to(root))
+        except ValueError:
+            raise RefusedError(f"{path} is not in {directory}, where the run works") from None
+    try:
+        return safe_child(root, name)
+    except InvalidValueError as error:
+        raise RefusedError(f"{path} is not in {directory}, where the run works") from error

@@ -1,0 +1,95 @@
+"""The files that gates show: texts of the run's directory, replaced whole, and nothing outside of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nightherd.errors import NightherdError, NotFoundError, RefusedError
+from nightherd.workspaces.gate_files import LARGEST_BYTES, LocalGateFiles
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LocalGateFiles:
+    return LocalGateFiles(tmp_path / ".nightherd")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """Where a run works."""
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+def test_file_is_read_and_replaced_with_its_permissions(files: LocalGateFiles, work: Path) -> None:
+    (work / "docs").mkdir()
+    file = work / "docs" / "plan.md"
+    file.write_text("old")
+    file.chmod(0o640)
+
+    assert files.read(str(work), "docs/plan.md") == "old"
+    files.write(str(work), "docs/plan.md", "new: é")
+
+    assert files.read(str(work), str(file)) == "new: é"
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in (work / "docs").iterdir()] == ["plan.md"]
+
+
+def test_new_file_is_readable_by_agents(files: LocalGateFiles, work: Path) -> None:
+    files.write(str(work), "plan.md", "text")
+
+    assert (work / "plan.md").stat().st_mode & 0o777 == 0o644
+
+
+def test_link_inside_of_the_directory_stays_a_link(files: LocalGateFiles, work: Path) -> None:
+    (work / "real.md").write_text("old")
+    (work / "plan.md").symlink_to("real.md")
+
+    files.write(str(work), "plan.md", "new")
+
+    assert (work / "plan.md").is_symlink()
+    assert (work / "real.md").read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "/etc/hostname", "link", "linked/secret", "", "a\0b"]
+)
+def test_path_that_leads_out_is_refused(path: str, files: LocalGateFiles, work: Path) -> None:
+    secret = work.parent / "secret"
+    secret.write_text("secret")
+    (work / "link").symlink_to(secret)
+    (work / "linked").symlink_to(work.parent)
+
+    with pytest.raises(RefusedError):
+        files.read(str(work), path)
+    with pytest.raises(RefusedError):
+        files.write(str(work), path, "overwritten")
+    assert secret.read_text() == "secret"
+
+
+def test_what_is_no_text_is_refused_with_the_reason(files: LocalGateFiles, work: Path) -> None:
+    (work / "binary").write_bytes(b"\xff\xfe")
+    (work / "large").write_bytes(b"x" * (LARGEST_BYTES + 1))
+    (work / "folder").mkdir()
+    os.mkfifo(work / "pipe")
+
+    for name, reason in {
+        "binary": "is not UTF-8 text",
+        "large": "a gate shows at most",
+        "folder": "cannot be read",
+        "pipe": "cannot be read",
+    }.items():
+        with pytest.raises(RefusedError, match=reason):
+            files.read(str(work), name)
+
+
+def test_missing_file_or_directory_is_named(files: LocalGateFiles, work: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"there is no file plan\.md"):
+        files.read(str(work), "plan.md")
+    with pytest.raises(NotFoundError, match="there is no directory"):
+        files.write(str(work), "docs/plan.md", "text")
+    with pytest.raises(NightherdError):
+        files.read(str(work / "gone"), "plan.md")
