@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nightherd.errors import (
         AtomicWriteError,
+        InvalidInputsError,
         JobTimeoutError,
         MalformedResponseError,
         NightherdError,
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
         safe_read_yaml,
     )
     from nightherd.files.yaml_dump import atomic_write_yaml
-    from nightherd.library.fleet import Cancel, OpenFleet, Order, RunnerResult, open_fleet
+    from nightherd.library.cancel import Cancel
+    from nightherd.library.fleet import OpenFleet, Order, RunnerResult, open_fleet
     from nightherd.library.inbox import Inbox
     from nightherd.library.jobs import (
         append_job_output,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
         update_job,
         validate_state,
     )
+    from nightherd.library.runs import Workflow
     from nightherd.library.sessions import (
         SessionInfo,
         clear_session,
@@ -75,8 +78,10 @@ if TYPE_CHECKING:
     from nightherd.model.jobs.job import JobQuery
     from nightherd.model.jobs.lost import Lost, ObservedJob
     from nightherd.model.sessions.session import SessionQuery
+    from nightherd.model.workflows.rows import RunQuery, WorkflowRun
     from nightherd.model.workspaces.workspace import WorkspaceQuery
     from nightherd.state.directory import StateDirectory, validate_state_directory
+    from nightherd.views.run_document import RunView
 
 __version__ = "0.1.0"
 
@@ -88,6 +93,7 @@ __all__ = [
     "InboxQuery",
     "InjectedMcpServerDef",
     "InjectedMcpToolDef",
+    "InvalidInputsError",
     "JobDiff",
     "JobQuery",
     "JobTimeoutError",
@@ -99,6 +105,8 @@ __all__ = [
     "Order",
     "ReadFailed",
     "ReadOk",
+    "RunQuery",
+    "RunView",
     "RunnerError",
     "RunnerErrorDetails",
     "RunnerResult",
@@ -113,6 +121,8 @@ __all__ = [
     "StateError",
     "StateFileError",
     "ToolAnswer",
+    "Workflow",
+    "WorkflowRun",
     "WorkspaceError",
     "WorkspaceNotFoundError",
     "WorkspaceQuery",
@@ -156,12 +166,13 @@ __all__ = [
 
 _HOMES = {
     "AtomicWriteError": "nightherd.errors",
-    "Cancel": "nightherd.library.fleet",
+    "Cancel": "nightherd.library.cancel",
     "Inbox": "nightherd.library.inbox",
     "InboxItem": "nightherd.model.inbox.item",
     "InboxQuery": "nightherd.model.inbox.item",
     "InjectedMcpServerDef": "nightherd.model.agents.mcp",
     "InjectedMcpToolDef": "nightherd.model.agents.mcp",
+    "InvalidInputsError": "nightherd.errors",
     "JobDiff": "nightherd.library.workspaces",
     "JobQuery": "nightherd.model.jobs.job",
     "Lost": "nightherd.model.jobs.lost",
@@ -173,6 +184,8 @@ _HOMES = {
     "Order": "nightherd.library.fleet",
     "ReadFailed": "nightherd.files.reading",
     "ReadOk": "nightherd.files.reading",
+    "RunQuery": "nightherd.model.workflows.rows",
+    "RunView": "nightherd.views.run_document",
     "RunnerError": "nightherd.errors",
     "RunnerErrorDetails": "nightherd.model.jobs.failure",
     "RunnerResult": "nightherd.library.fleet",
@@ -187,6 +200,8 @@ _HOMES = {
     "StateError": "nightherd.errors",
     "StateFileError": "nightherd.errors",
     "ToolAnswer": "nightherd.model.agents.mcp",
+    "Workflow": "nightherd.library.runs",
+    "WorkflowRun": "nightherd.model.workflows.rows",
     "WorkspaceError": "nightherd.errors",
     "WorkspaceNotFoundError": "nightherd.errors",
     "WorkspaceQuery": "nightherd.model.workspaces.workspace",

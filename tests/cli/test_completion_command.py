@@ -86,6 +86,19 @@ def test_agent_names_are_completed(complete: Complete, fleet: Path) -> None:
     assert complete("nightherd config show mem") == ["memory"]
 
 
+def test_runs_and_workflows_are_completed(complete: Complete, cli: Cli, nowhere: Path) -> None:
+    fleet = "workflows:\n  build: {phases: [{name: a, bash: 'true'}]}\n  bake: {phases: [{name: a, bash: 'true'}]}\n"
+    (nowhere / "nightherd.yaml").write_text(f"agents: []\n{fleet}")
+    run = cli("workflow", "run", "build", "--json").data["id"]
+
+    assert complete("nightherd workflow run bu") == ["build"]
+    assert complete("nightherd workflow disable b") == ["build", "bake"]
+    assert complete("nightherd runs list --workflow ba") == ["bake"]
+    assert complete("nightherd runs show ") == [run, "@last", "@last-failed"]
+    assert complete("nightherd runs tail @last-") == ["@last-failed"]
+    assert complete("nightherd runs show run-1999") == []
+
+
 def test_completion_is_silent_when_anything_is_wrong(complete: Complete, nowhere: Path) -> None:
     assert complete("nightherd run h") == []
     assert complete("nightherd jobs show job-") == []

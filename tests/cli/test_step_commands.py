@@ -10,7 +10,7 @@ from nightherd.cli.main import nightherd
 from nightherd.cli.next_steps import COMMANDS, advice_for, command_for
 from nightherd.errors import JobNotFoundError, RefusedError
 from nightherd.next_step import Action, NextStep
-from nightherd.web import fleet, inbox, jobs, sessions, workspaces
+from nightherd.web import fleet, inbox, jobs, runs, sessions, workflows, workspaces
 from nightherd.web.problem import REQUESTS, request_for
 
 
@@ -49,7 +49,7 @@ def test_advice_is_the_hint_and_the_command() -> None:
 def test_every_request_that_a_problem_suggests_is_a_route() -> None:
     routes = {
         f"{method} {route.path}"
-        for room in (fleet, inbox, jobs, sessions, workspaces)
+        for room in (fleet, inbox, jobs, runs, sessions, workflows, workspaces)
         for route in room.router.routes
         if isinstance(route, APIRoute)
         for method in route.methods or ()

@@ -64,6 +64,15 @@ def test_reading_commands_import_nothing_heavy(tmp_path: Path, arguments: list[s
     assert imported_by(tmp_path, *arguments) & HEAVY == set()
 
 
+def test_a_list_of_runs_imports_nothing_that_runs_them(tmp_path: Path) -> None:
+    (tmp_path / ".nightherd").mkdir()
+
+    loaded = imported_by(tmp_path, "runs", "list", "--json")
+
+    assert loaded & (HEAVY - {"hashlib"}) == set()
+    assert "nightherd.engine.contexts" not in loaded
+
+
 def test_help_loads_no_values_and_few_modules(tmp_path: Path) -> None:
     loaded = imported_by(tmp_path, "--help")
 

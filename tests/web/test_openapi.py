@@ -23,7 +23,7 @@ from schemathesis.checks import (
 from nightherd.web.api_context import ApiContext
 from nightherd.web.guard import Door
 from nightherd.web.server import OPENAPI, Port
-from web.web_world import served
+from web.web_world import FLEET, served, write_fleet
 
 CHECKS: list[CheckFunction] = [
     not_a_server_error,
@@ -59,6 +59,21 @@ OPERATIONS = {
     ("POST", "/v1/jobs/{job}/cancel"),
     ("POST", "/v1/jobs/{job}/resume"),
     ("POST", "/v1/jobs/{job}/retry"),
+    ("GET", "/v1/workflows"),
+    ("GET", "/v1/workflows/{workflow}"),
+    ("PATCH", "/v1/workflows/{workflow}"),
+    ("POST", "/v1/workflows/{workflow}/runs"),
+    ("GET", "/v1/runs"),
+    ("GET", "/v1/runs/{run}"),
+    ("GET", "/v1/runs/{run}/events"),
+    ("GET", "/v1/runs/{run}/outputs/{phase}"),
+    ("POST", "/v1/runs/{run}/cancel"),
+    ("POST", "/v1/runs/{run}/fork"),
+    ("POST", "/v1/runs/{run}/raise"),
+    ("POST", "/v1/runs/{run}/resume"),
+    ("POST", "/v1/runs/{run}/retry"),
+    ("POST", "/v1/runs/{run}/signal"),
+    ("PATCH", "/v1/runs/{run}/scratch"),
     ("GET", "/v1/jobs/{job}/diff"),
     ("GET", "/v1/workspaces"),
     ("GET", "/v1/workspaces/{workspace}"),
@@ -66,9 +81,34 @@ OPERATIONS = {
 }
 
 
+WORKFLOWS = """\
+workflows:
+  flow:
+    inputs: {word: {default: cow}}
+    phases: [{name: ask, gate: {summary: "Say ${inputs.word}?"}}]
+"""
+OF_RUNS: list[tuple[str, str, Any]] = [
+    ("GET", "/v1/workflows", None),
+    ("GET", "/v1/workflows/{workflow}", None),
+    ("PATCH", "/v1/workflows/{workflow}", {"enabled": True}),
+    ("POST", "/v1/workflows/{workflow}/runs", {"inputs": {"word": "pig"}}),
+    ("GET", "/v1/runs", None),
+    ("GET", "/v1/runs/{run}", None),
+    ("GET", "/v1/runs/{run}/events", None),
+    ("POST", "/v1/runs/{run}/fork", {"at": "ask", "inputs": {"word": "hen"}}),
+    ("POST", "/v1/runs/{run}/raise", {"limits": {"spend": "5"}}),
+    ("POST", "/v1/runs/{run}/signal", {"event": "deployed", "payload": [1]}),
+    ("PATCH", "/v1/runs/{run}/scratch", {"note": {"deep": 1}}),
+    ("POST", "/v1/runs/{run}/cancel", None),
+    ("POST", "/v1/runs/{run}/retry", None),
+]
+
+
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API on a port, with a job in it; nothing has to be shown there."""
+    """The API on a port, with a job and a run in it; nothing has to be shown there."""
+    directory = tmp_path_factory.mktemp("served")
+    fleet = write_fleet(directory, FLEET + WORKFLOWS)
     ready, done = threading.Event(), threading.Event()
     found: list[int] = []
 
@@ -77,8 +117,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return [Port(host="127.0.0.1", port=0, door=door)]
 
     async def main() -> None:
-        async with served(tmp_path_factory.mktemp("served"), make_ports=make_ports) as world:
+        async with served(directory, fleet=fleet, make_ports=make_ports) as world:
             await world.run()
+            assert (await world.post("/v1/workflows/flow/runs")).status == 201
             found.extend(world.ports)
             ready.set()
             await to_thread.run_sync(done.wait)
@@ -131,3 +172,19 @@ def test_references_of_every_kind_are_answered(address: str, reference: str) -> 
     answer = requests.get(f"{address}/v1/jobs/{reference}", timeout=60)
 
     assert answer.status_code in (200, 404)
+
+
+def test_what_is_done_with_a_run_is_answered_as_described(address: str) -> None:
+    schema = schemathesis.openapi.from_url(address + OPENAPI)
+    named = {"workflow": "flow", "run": "@last"}
+    for method, path, body in OF_RUNS:
+        places = {name: value for name, value in named.items() if f"{{{name}}}" in path}
+        operation = schema[path][method]
+        if body is None:
+            case = operation.Case(path_parameters=places)
+        else:
+            case = operation.Case(path_parameters=places, body=body, media_type="application/json")
+
+        answer = case.call_and_validate(checks=CHECKS, timeout=60)
+
+        assert answer.status_code in (200, 201), (method, path, answer.content)

@@ -29,8 +29,8 @@ def load(path: str) -> Any:
 
 SHOWING = ("show", "why")
 """Commands that show a single thing; the first one that a group has is suggested for an id."""
-IDS = ("job-", "sess-", "@")
-"""Prefixes of job and session ids."""
+IDS = ("job-", "sess-", "run-", "@")
+"""Prefixes of job, session and run ids."""
 
 
 class LazyGroup(click.Group):

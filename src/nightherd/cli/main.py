@@ -39,6 +39,12 @@ COMMANDS = {
     "api": Entry("nightherd.cli.daemon.api:api", "Send a request to the daemon's API."),
     "worker": Entry("nightherd.cli.daemon.start:worker", "Run queued jobs without a daemon."),
     "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show, follow and control jobs."),
+    "workflow": Entry(
+        "nightherd.cli.workflows.group:workflow", "List, show, check and run workflows."
+    ),
+    "runs": Entry(
+        "nightherd.cli.runs.list:runs", "List, show, follow and control runs of workflows."
+    ),
     "inbox": Entry(
         "nightherd.cli.inbox.list:inbox", "Show and answer approvals, questions and failures."
     ),

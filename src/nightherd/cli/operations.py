@@ -40,6 +40,7 @@ from nightherd.engine.operations.requests import (
     with_key,
 )
 from nightherd.engine.operations.resume import OPEN
+from nightherd.engine.operations.schedules import check_makes_job
 from nightherd.errors import AgentBlockedError, ConfigNotFoundError, NoDaemonError
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.ids import JobId
@@ -135,6 +136,8 @@ class FleetClient:
     def check(self, request: NewJobRequest) -> Agent:
         """Return the agent of the request. Raises what is wrong with it before there is anything to record it in."""
         agents = agents_of_fleet(self.known_fleet())
+        if isinstance(request, RunSchedule):
+            check_makes_job(request)
         if isinstance(request, Submit | RunSchedule):
             agent, is_open = agents.get(request.agent), False
         else:

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from nightherd.config.acceptance import Admission
 from nightherd.config.discovery import find_fleet_file
 from nightherd.engine.contexts import WorkerContext
-from nightherd.engine.jobs.oversight import Stopper
 from nightherd.engine.operations.agents import agents_of
 from nightherd.engine.operations.fork import AtLastTurn, AtMessage
 from nightherd.engine.operations.perform import perform
@@ -20,12 +19,14 @@ from nightherd.engine.operations.requests import Cancel as CancelRequest
 from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Resume, Submit
 from nightherd.engine.operations.wait import run_and_wait
 from nightherd.errors import ConfigNotFoundError, RefusedError, RunnerError, UsageError
+from nightherd.library.cancel import Cancel
 from nightherd.library.inbox import Inbox
+from nightherd.library.runs import WorkflowRuns
 from nightherd.library.workspaces import Workspaces
 from nightherd.model.agents.mcp import InjectedMcpServerDef
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.failure import RunnerErrorDetails, details_of, error_of
-from nightherd.model.jobs.job import ExitReason, Job, JobQuery, JobStatus, TriggerType
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus, TriggerType
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.jobs.options import JobOptions
 from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, payload_of
@@ -104,22 +105,6 @@ def _unread(last: Sequence[Event]) -> object:
     return raws[-1] if raws else None
 
 
-class Cancel:
-    """Ends an `execute` from elsewhere in the same event loop, as cancelled."""
-
-    def __init__(self) -> None:
-        self._stopper = Stopper()
-
-    def __call__(self) -> None:
-        """Now."""
-        self._stopper.stop(ExitReason.CANCELLED)
-
-    @property
-    def stopper(self) -> Stopper:
-        """What the engine is given."""
-        return self._stopper
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """A piece of work asked of an agent, and in which session."""
@@ -145,16 +130,13 @@ class Order:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
 
-class OpenFleet:
+class OpenFleet(WorkflowRuns):
     """What a program can do with a fleet while it is open. Made by `open_fleet`."""
 
     def __init__(self, admission: Admission, state_dir: Path, context: WorkerContext) -> None:
-        self.fleet = admission.fleet
+        super().__init__(admission.fleet, state_dir, context, rescuer(context, admission.fleet))
         self.pending = admission.pending_texts
         """What the files give agents beyond that, and no person has accepted yet."""
-        self.state_dir = state_dir
-        self._context = context
-        self._rescue = rescuer(context, admission.fleet)
         self.inbox = Inbox(context, state_dir, self._rescue)
         """What waits for a person."""
         self.workspaces = Workspaces(context, state_dir)

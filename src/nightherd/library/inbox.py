@@ -40,7 +40,7 @@ class Inbox:
     def show(self, item: str) -> ShownItem:
         """Return an item with all that it asks, its answers and its job."""
         reader = self._context.reader
-        return show_item(reader, find_item_id(reader, item))
+        return show_item(reader, find_item_id(reader, item), self._context.artifacts)
 
     async def approve(
         self,

@@ -21,6 +21,8 @@ from nightherd.model.journal.event import Event
 from nightherd.model.journal.live_text import cut_off_event, unrecorded_texts
 from nightherd.model.units import to_usd
 from nightherd.model.usage import Usage
+from nightherd.model.workflows.rows import skill_of
+from nightherd.model.workflows.run import RunId
 from nightherd.ports import Journals, StateReader
 from nightherd.views.jobs import get_job, timestamp
 
@@ -40,6 +42,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     texts: JobTexts | None
     place: Checkpoint
+    directive: str | None = None
+    """`WORKFLOW:PHASE` of a phase's job; None for others."""
 
 
 def list_bookmarks(reader: StateReader, journals: Journals, job_id: JobId) -> list[Checkpoint]:
@@ -157,7 +161,14 @@ def standing(
     """What rows say about the job at that checkpoint, else as it stands now."""
     job = get_job(reader, job_id)
     found = place if place is not None else present(reader, job, now)
-    return Standing(job=job, texts=reader.find_texts(job_id), place=found)
+    texts = reader.find_texts(job_id)
+    return Standing(job=job, texts=texts, place=found, directive=_directive(reader, job))
+
+
+def _directive(reader: StateReader, job: Job) -> str | None:
+    """What the job carries out, where that is a phase of a workflow."""
+    run = reader.find_run(RunId(job.workflow_run_id)) if job.workflow_run_id is not None else None
+    return skill_of(run, job) if run is not None and job.node_id is not None else None
 
 
 def documented(standing: Standing, journals: Journals, *, now: datetime) -> dict[str, Any]:
@@ -166,7 +177,8 @@ def documented(standing: Standing, journals: Journals, *, now: datetime) -> dict
     events: Iterable[Event] = journals.read(job.id)
     if place.number == 0 and job.status in UNSETTLED:
         events = chain(events, _streamed(journals, place))
-    return state_document(place, job, standing.texts, events, saved_at=now)
+    said = standing.directive
+    return state_document(place, job, standing.texts, events, saved_at=now, directive=said)
 
 
 def _streamed(journals: Journals, place: Checkpoint) -> Iterator[Event]:

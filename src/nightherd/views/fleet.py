@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from nightherd.model.agents.state import AgentState, with_status
+from nightherd.model.agents.state import AgentState, stands_for_workflow, with_status
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.limits.spending import day_of
 from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
@@ -16,6 +16,7 @@ from nightherd.model.units import MicroUsd, to_usd
 from nightherd.views.inbox import InboxCounts, count_inbox, inbox_counts_row
 from nightherd.views.jobs import every_job, observe_jobs, timestamp
 from nightherd.views.limits import current_limits, limits_of_agents, login_limit_row
+from nightherd.views.runs import open_runs_row
 from nightherd.views.schedules import Held, held_schedules
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from nightherd.model.jobs.lost import ObservedJob
     from nightherd.model.limits.login import LoginLimit
     from nightherd.model.worker import Worker
+    from nightherd.model.workflows.run import RunStatus
     from nightherd.ports import StateReader
 
 MOST_SUSPENDED = 100
@@ -86,6 +88,8 @@ class FleetView(msgspec.Struct, frozen=True, kw_only=True):
     spent_ever: MicroUsd
     inbox: InboxCounts
     """What waits for a person."""
+    runs: Mapping[tuple[str, RunStatus], int] = msgspec.field(default_factory=dict)
+    """How many runs of each workflow have not ended, by status."""
     at: datetime
     """When this was so."""
 
@@ -96,7 +100,10 @@ def show_fleet(
     is_at_work: Callable[[Worker], bool],
     now: datetime,
 ) -> FleetView:
-    """Every agent that is declared or ever worked, the declared ones first."""
+    """Every agent that is declared or ever worked, the declared ones first.
+
+    What runs the commands of workflows is none; its jobs are counted with the others.
+    """
     states = {state.name: state for state in reader.list_agents()}
     counts = reader.count_open_jobs()
     running = list(every_job(reader, JobQuery(status=JobStatus.RUNNING, limit=PAGE)))
@@ -130,22 +137,28 @@ def show_fleet(
             lost_jobs=tuple(lost),
         )
 
-    agents = [view_of(name) for name in dict.fromkeys((*declared, *states))]
+    views = [view_of(name) for name in dict.fromkeys((*declared, *states))]
     return FleetView(
-        agents=agents,
+        agents=[view for view in views if not stands_for_workflow(view.state.name)],
         workers=workers,
-        waiting=sum(agent.waiting for agent in agents),
-        running=sum(agent.running for agent in agents),
-        suspended=sum(agent.suspended for agent in agents),
-        lost=sum(agent.lost for agent in agents),
+        waiting=_counted(counts, JobStatus.PENDING),
+        running=sum(len(found) for (_, is_live), found in jobs.items() if is_live),
+        suspended=_counted(counts, JobStatus.SUSPENDED),
+        lost=sum(len(found) for (_, is_live), found in jobs.items() if not is_live),
         held=held_schedules(reader, declared.values()),
         rate_limits=current_limits(reader, now),
         stopped=limits_of_agents(reader, declared.values(), now),
         spent_today=MicroUsd(reader.spent(day_of(now), None, None).spend),
         spent_ever=MicroUsd(reader.spent(None, None, None).spend),
         inbox=count_inbox(reader),
+        runs=reader.count_open_runs(),
         at=now,
     )
+
+
+def _counted(counts: Mapping[tuple[str, JobStatus], int], status: JobStatus) -> int:
+    """How many jobs stand so, also those of whoever has never worked yet."""
+    return sum(count for (_, one), count in counts.items() if one is status)
 
 
 def with_next(state: AgentState, schedules: Sequence[ScheduleState]) -> AgentState:
@@ -235,6 +248,7 @@ def fleet_document(view: FleetView) -> dict[str, Any]:
             "ever_usd": to_usd(view.spent_ever),
         },
         "inbox": inbox_counts_row(view.inbox, view.at),
+        "runs": open_runs_row(view.runs),
         "held_schedules": [
             {"schedule": name, "jobs": [job.id for job in jobs]} for name, jobs in view.held.items()
         ],

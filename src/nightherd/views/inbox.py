@@ -21,18 +21,38 @@ from nightherd.model.inbox.item import (
     OnExpiry,
 )
 from nightherd.model.units import format_usd
+from nightherd.model.workflows.definition import ArtifactKind
+from nightherd.model.workflows.run import RUN_PREFIX, RunId
 from nightherd.next_step import Action, NextStep
+from nightherd.views.gate_artifact import GateArtifact, gate_artifact, is_gate
 from nightherd.views.jobs import seconds_of, timestamp
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from nightherd.model.jobs.job import Job
+    from nightherd.model.workflows.rows import WorkflowRun
     from nightherd.ports import StateReader
+    from nightherd.views.gate_artifact import Artifacts
 
 LAST = "@last"
 WORD = "ask-"
 MOST = 5
+RUN_EFFECTS: Mapping[ItemKind, Mapping[str, str]] = {
+    ItemKind.APPROVAL: {
+        "approve": "the run continues after the gate",
+        "reject": "the gate fails, with your reason",
+    },
+    ItemKind.QUESTION: {
+        "reply": "the run continues with your answer",
+        "reject": "the gate fails, with your reason",
+    },
+    ItemKind.FAILURE: {
+        "retry": "a new run keeps what is done and runs the rest",
+        "dismiss": "the run stays as it is",
+    },
+}
+"""What the answers to gates and about failed runs do."""
 
 
 class InboxPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +69,10 @@ class ShownItem(msgspec.Struct, frozen=True, kw_only=True):
     texts: InboxTexts
     answers: Sequence[InboxAnswer] = ()
     job: Job | None = None
+    run: WorkflowRun | None = None
+    """The workflow run that asks, or that failed."""
+    artifact: GateArtifact | None = None
+    """What a gate shows beside its summary."""
 
 
 class InboxCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,23 +115,32 @@ def list_inbox(reader: StateReader, query: InboxQuery) -> InboxPage:
     return InboxPage(items=page, next_before=more)
 
 
-def show_item(reader: StateReader, item_id: ItemId) -> ShownItem:
-    """Return the item with its texts, its answers and its job."""
+def show_item(
+    reader: StateReader, item_id: ItemId, artifacts: Artifacts | None = None
+) -> ShownItem:
+    """Return the item with its texts, its answers, and its job or run.
+
+    With `artifacts`, a gate that shows a file or changes is read from where its run works.
+    """
     item, texts = reader.find_item(item_id), reader.find_item_texts(item_id)
     if item is None:
         raise _not_found(f"there is no inbox item {item_id}")
+    texts = texts if texts is not None else InboxTexts(item_id=item_id)
+    run_id = item.workflow_run_id
     return ShownItem(
         item=item,
-        texts=texts if texts is not None else InboxTexts(item_id=item_id),
+        texts=texts,
         answers=reader.list_answers(item_id),
         job=reader.find_job(item.job_id) if item.job_id is not None else None,
+        run=reader.find_run(RunId(run_id)) if run_id is not None else None,
+        artifact=gate_artifact(item, texts, reader, artifacts),
     )
 
 
 def find_item_id(reader: StateReader, reference: str) -> ItemId:
-    """Return the one item that `reference` means: an id, a unique beginning of one, `@last`, or the id of a job.
+    """Return the one item that `reference` means: an id, a unique beginning of one, `@last`, or the id of a job or run.
 
-    `@last` is the newest that waits. A job stands for the one item about it that waits.
+    `@last` is the newest that waits. A job or run stands for the one item about it that waits.
     """
     if reference == LAST:
         newest = reader.list_items(InboxQuery(limit=1))
@@ -135,6 +168,9 @@ def _candidates(reader: StateReader, reference: str) -> Sequence[ItemId]:
     if reference.startswith("job-"):
         jobs = reader.job_ids(reference, MOST)
         return [one.id for job in jobs for one in reader.items_of_job(job) if one.is_pending]
+    if reference.startswith(RUN_PREFIX):
+        runs = reader.run_ids(reference, MOST)
+        return [one.id for run in runs for one in reader.items_of_run(run) if one.is_pending]
     prefix = reference if reference.startswith(WORD) else WORD + reference
     return reader.item_ids(prefix, MOST + 1)
 
@@ -145,6 +181,8 @@ def _not_found(message: str) -> NotFoundError:
 
 def what_happens(item: InboxItem) -> dict[str, str]:
     """Say what each deciding answer does, and what happens without one."""
+    if item.workflow_run_id is not None and item.job_id is None:
+        return {**RUN_EFFECTS[item.kind], "no answer": _without_answer(item)}
     effects = {
         ItemKind.APPROVAL: {
             "approve": "exactly this call runs once, and the job continues",
@@ -173,13 +211,17 @@ def what_happens(item: InboxItem) -> dict[str, str]:
 def _without_answer(item: InboxItem) -> str:
     if item.expires_at is None:
         return "it waits"
+    if item.node_id is not None and item.job_id is None:
+        return f"the gate fails at {timestamp(item.expires_at)}"
     end = "the job fails" if item.on_expiry is OnExpiry.FAIL else "it is rejected"
     return f"{end} at {timestamp(item.expires_at)}"
 
 
-def asked_blocks(texts: InboxTexts) -> list[tuple[str, str]]:
+def asked_blocks(texts: InboxTexts, artifact: GateArtifact | None = None) -> list[tuple[str, str]]:
     """What is asked, in full: texts, each with what it is."""
     body: dict[str, Any] = dict(texts.body)
+    if "gate" in body:
+        return _gate_blocks(body, artifact)
     tool, preview = body.pop("tool", None), body.pop("preview", None)
     question, options = body.pop("question", None), body.pop("options", ())
     if question is not None:
@@ -191,7 +233,26 @@ def asked_blocks(texts: InboxTexts) -> list[tuple[str, str]]:
     is_command = isinstance(given, dict) and set(given) == {"command"}
     text = given["command"] if is_command else json.dumps(given, indent=2, ensure_ascii=False)
     blocks = [(f"{tool} would run" if is_command else f"{tool} with", str(text))]
+    if "note" in body:
+        blocks.insert(0, ("why", str(body["note"])))
     return blocks if preview is None else [*blocks, ("change", str(preview))]
+
+
+def _gate_blocks(body: Mapping[str, Any], artifact: GateArtifact | None) -> list[tuple[str, str]]:
+    """What a gate asks: its summary, and what it shows."""
+    blocks = [(f"gate {body['gate']} of workflow {body.get('workflow')}", str(body["summary"]))]
+    if artifact is None:
+        text = body.get("artifact")
+        return blocks if text is None else [*blocks, ("artifact", str(text))]
+    label = {
+        ArtifactKind.FILE: f"file {artifact.file}",
+        ArtifactKind.DIFF: "changes in the workspace",
+        ArtifactKind.OUTPUT: "output",
+    }[artifact.kind]
+    shown = artifact.text
+    if shown is None:
+        shown = f"[{artifact.problem}]" if artifact.problem else "[it is not shown here]"
+    return [*blocks, (label, shown)]
 
 
 def item_row(item: InboxItem) -> dict[str, Any]:
@@ -200,6 +261,7 @@ def item_row(item: InboxItem) -> dict[str, Any]:
     for name in ("created_at", "expires_at", "decided_at"):
         row[name] = timestamp(getattr(item, name))
     row.pop("dedupe_key")
+    row["gate"] = gate_path(item)
     return {**row, "verdicts": sorted(one.value for one in VERDICTS[item.kind])}
 
 
@@ -225,4 +287,25 @@ def item_document(shown: ShownItem) -> dict[str, Any]:
         ],
         "cost": None if job is None else format_usd(job.cost_microusd),
         "job_status": None if job is None else job.status.value,
+        "workflow": None if shown.run is None else shown.run.workflow_name,
+        "run_status": None if shown.run is None else shown.run.status.value,
+        "artifact": _artifact_row(shown.artifact),
+    }
+
+
+def gate_path(item: InboxItem) -> str | None:
+    """Return the path of the phase that a gate is; None for an item that is none."""
+    if not is_gate(item) or item.node_id is None:
+        return None
+    return item.node_id.removeprefix(f"{item.workflow_run_id}/")
+
+
+def _artifact_row(artifact: GateArtifact | None) -> dict[str, Any] | None:
+    if artifact is None:
+        return None
+    return {
+        "kind": artifact.kind.value,
+        "file": artifact.file,
+        "text": artifact.text,
+        "problem": artifact.problem,
     }

@@ -240,6 +240,7 @@ def _execution_row(execution: Execution) -> dict[str, Any]:
         "cost_usd": to_usd(execution.cost_microusd),
         "stop_reason": execution.stop_reason,
         "workflow_run_id": execution.workflow_run_id,
+        "output_text": execution.output_text,
         "error": execution.error,
     }
 

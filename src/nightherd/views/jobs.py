@@ -137,6 +137,8 @@ def job_row(job: ObservedJob) -> dict[str, Any]:
         "forked_from": job.forked_from,
         "resumed_from": job.resumed_from,
         "parent_job_id": job.parent_job_id,
+        "workflow_run_id": job.workflow_run_id,
+        "phase": phase_path(job),
         "priority": job.priority,
         "restart_count": job.restart_count,
         "created_at": timestamp(job.created_at),
@@ -151,6 +153,13 @@ def job_row(job: ObservedJob) -> dict[str, Any]:
         "error": error_of(job),
         "output_file": job.output_file,
     }
+
+
+def phase_path(job: Job) -> str | None:
+    """Return the phase of its run that a job is, with its iteration, item and attempt; None for other jobs."""
+    if job.node_id is None or job.workflow_run_id is None:
+        return None
+    return job.node_id.removeprefix(f"{job.workflow_run_id}/")
 
 
 def waits_behind_row(ahead: Job | None) -> dict[str, str | None] | None:

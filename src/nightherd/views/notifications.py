@@ -87,6 +87,7 @@ def notification_row(one: Notification) -> dict[str, Any]:
         "schedule": one.schedule,
         "job_id": one.job_id,
         "item_id": one.item_id,
+        "run_id": one.run_id,
         "created_at": timestamp(one.created_at),
         "due_at": timestamp(one.due_at),
         "give_up_at": timestamp(one.give_up_at),

@@ -83,7 +83,7 @@ def list_views(
     lost = lost_jobs_of_schedules(reader, is_at_work, now)
     return [
         _with_waits(make_view(agent, schedule, states, overrides, now), held, limits, lost)
-        for agent in fleet.agents.values()
+        for agent in fleet.scheduled.values()
         for schedule in agent.schedules.values()
     ]
 
@@ -227,6 +227,7 @@ def slot_row(slot: Slot) -> dict[str, Any]:
         "due_at": timestamp(slot.due_at),
         "outcome": slot.outcome.value,
         "job_id": slot.job_id,
+        "run_id": slot.run_id,
         "reason": slot.reason,
         "decided_at": timestamp(slot.decided_at),
     }
@@ -240,8 +241,9 @@ def why_last(slots: Sequence[Slot], show_time: ShowTime = time_text) -> str:
     due = f"the slot of {show_time(slot.due_at)}"
     late = slot.decided_at - slot.due_at
     when = f", decided {rough_duration(late)} after it was due" if late.total_seconds() >= 1 else ""
-    if slot.job_id is not None:
-        return f"{due} became {slot.job_id}{when}"
+    made = slot.job_id or slot.run_id
+    if made is not None:
+        return f"{due} became {made}{when}"
     return f"{due} was skipped{when}: {slot.reason}"
 
 

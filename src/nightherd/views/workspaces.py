@@ -17,8 +17,10 @@ from nightherd.errors import (
     WorkspaceNotFoundError,
 )
 from nightherd.model.ids import JobId
-from nightherd.model.jobs.job import Job
+from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.sessions.session import SESSION_LIFECYCLE, is_expired
+from nightherd.model.workflows.rows import WorkflowRun
+from nightherd.model.workflows.run import RunId, RunStatus
 from nightherd.model.workspaces.keeping import Hold, hold_text, what_keeps
 from nightherd.model.workspaces.policy import WorkspaceScope
 from nightherd.model.workspaces.workspace import (
@@ -211,15 +213,37 @@ def what_keeps_it(reader: StateReader, workspace: Workspace, now: datetime) -> H
         workspace,
         has_open_job=bool(reader.open_jobs_in_workspace(workspace.id)),
         is_owner_over=_is_owner_over(reader, workspace, now),
-        last_status=last.status if last is not None else None,
+        last_status=_last_status(reader, workspace, last),
     )
+
+
+def _last_status(reader: StateReader, workspace: Workspace, last: Job | None) -> JobStatus | None:
+    """How the work in it ended: of a workspace that a workflow run shares, the whole run."""
+    run = None
+    if workspace.scope is WorkspaceScope.RUN and last is not None:
+        run = run_of_job(reader, first_of_run(reader, last.id))
+    if run is not None and run.is_terminal:
+        is_good = run.status is RunStatus.SUCCEEDED
+        return JobStatus.COMPLETED if is_good else JobStatus.FAILED
+    return last.status if last is not None else None
+
+
+def run_of_job(reader: StateReader, job: Job | None) -> WorkflowRun | None:
+    """Return the first run of the tree of workflow runs that a job is a phase of; None for other jobs."""
+    if job is None or job.workflow_run_id is None:
+        return None
+    run = reader.find_run(RunId(job.workflow_run_id))
+    if run is None or run.root_run_id is None:
+        return run
+    return reader.find_run(run.root_run_id)
 
 
 def _is_owner_over(reader: StateReader, workspace: Workspace, now: datetime) -> bool:
     """Whether nothing continues in the workspace by itself."""
     if workspace.scope is WorkspaceScope.RUN and workspace.job_id is not None:
         first = first_of_run(reader, workspace.job_id)
-        return first is None or first.is_terminal
+        run = run_of_job(reader, first)
+        return run.is_terminal if run is not None else first is None or first.is_terminal
     if workspace.scope is not WorkspaceScope.SESSION or workspace.session_id is None:
         return True
     session = reader.find_session(workspace.session_id)

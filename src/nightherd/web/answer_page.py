@@ -110,7 +110,11 @@ async def _open(site: ApiContext, secret: str) -> tuple[AnswerLink, ShownItem]:
 
     def find(reader: StateReader) -> tuple[AnswerLink, ShownItem] | None:
         link = reader.find_link(secret_hash(secret))
-        return None if link is None else (link, show_item(reader, link.item_id))
+        return (
+            None
+            if link is None
+            else (link, show_item(reader, link.item_id, site.context.artifacts))
+        )
 
     found = await site.ask(find)
     if found is None or found[1].item.kind not in CHOICES:
@@ -145,7 +149,7 @@ def _question(shown: ShownItem) -> str:
         facts.append(("cost so far", format_usd(job.cost_microusd)))
     parts = [f"<h1>{_safe(item.title)}</h1>"]
     parts += [f"<p>{_safe(name)}: {_safe(value)}</p>" for name, value in facts if value]
-    for label, text in asked_blocks(shown.texts):
+    for label, text in asked_blocks(shown.texts, shown.artifact):
         parts.append(f"<h2>{_safe(label)}</h2><pre>{_safe(text)}</pre>")
     yes, no = CHOICES[item.kind]
     label = "Your answer" if yes is Verdict.REPLY else "Reason or comment (optional)"

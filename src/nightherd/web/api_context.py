@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
 from nightherd.engine.contexts import WorkerContext
@@ -17,13 +18,15 @@ from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.inbox.token import secret_hash
-from nightherd.ports import SnapshotReader
+from nightherd.ports import ChangeFeed, SnapshotReader
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Counters, Tails
 from nightherd.wiring.machine import boot_id
 from nightherd.wiring.running import rescuer
-from nightherd.wiring.stores import open_journals, open_reader, system_clock
+from nightherd.wiring.stores import open_feed, open_journals, open_reader, system_clock
 from nightherd.wiring.workspaces import open_snapshot_reader
+
+RUN_READERS = 4
 
 
 def _ignore_notice(trouble: str) -> None:
@@ -63,6 +66,10 @@ class ApiContext:
     """Called when a person accepted what the fleet's files give agents."""
     snapshots: SnapshotReader
     """Compares snapshots of workspaces."""
+    open_feed: Callable[[], ChangeFeed]
+    """Opens the ledger for one who follows a run."""
+    run_readers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(RUN_READERS))
+    """How many look for events of runs at the same time."""
 
     @property
     def context(self) -> WorkerContext:
@@ -113,6 +120,7 @@ async def open_api_context(
                 wake=wake,
                 reload=reload,
                 snapshots=open_snapshot_reader(state_dir),
+                open_feed=partial(open_feed, state_dir),
             )
         finally:
             ask.close()

@@ -81,6 +81,8 @@ SESSION = object_with("id", "agent", "mode", "status", "created_at", "job_count"
 ITEM = object_with("id", "kind", "status", "created_at", "title", "hash", "verdicts")
 EVENT = object_with("seq", "type", "timestamp")
 WORKSPACE = object_with("id", "agent", "mode", "scope", "state", "root", "is_dirty", "size_bytes")
+WORKFLOW = object_with("name", "description", "hash", "inputs", "is_enabled", "is_overridden")
+WORKFLOW_RUN = object_with("id", "workflow", "status", "started_at", "current_phase", "error")
 DIFF = object_with("job_id", "workspace", "before", "after", "files", "left_out")
 
 RETRY_MS = 1_000

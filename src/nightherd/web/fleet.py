@@ -130,7 +130,7 @@ async def _override(
     by = (body.by if body is not None else None) or BY
     request = SetSchedule(agent=agent, schedule=name, by=by, **setting)
     await perform_for(site, sender, request)
-    owner, schedule = find_schedule(site.fleet().agents, f"{agent}/{name}")
+    owner, schedule = find_schedule(site.fleet().scheduled, f"{agent}/{name}")
     now = site.context.clock.now()
     view = await site.ask(lambda reader: view_of(reader, owner, schedule, is_at_work, now))
     return document("schedule", schedule_row(view), now)

@@ -27,7 +27,7 @@ PREFIX = "/v1/hooks"
 LONGEST_ID = 200
 WRONG = "the signature is not right"
 FORM = "application/x-www-form-urlencoded"
-DELIVERY = object_with("job_id", "is_new", "reason")
+DELIVERY = object_with("job_id", "run_ids", "is_new", "reason")
 
 router = APIRouter(prefix=PREFIX, tags=["webhooks"])
 
@@ -63,6 +63,7 @@ async def take_in(site: OnSite, request: Request, name: str) -> Response:
     job = delivered.job
     data = {
         "job_id": job.id if job is not None else None,
+        "run_ids": list(delivered.runs),
         "is_new": delivered.is_new,
         "reason": delivered.reason,
     }
@@ -82,6 +83,7 @@ async def list_deliveries(site: OnSite, name: str) -> Response:
             "event": row.event,
             "outcome": row.outcome.value,
             "job_id": row.job_id,
+            "run_ids": row.run_ids.split(),
             "reason": row.reason,
             "size": row.size,
             "sha256": row.sha256,
@@ -131,7 +133,9 @@ def _without_secret(endpoint: Endpoint) -> str:
 def _word(delivered: Delivered) -> str:
     if not delivered.is_new:
         return "duplicate"
-    return "ignored" if delivered.job is None else "job"
+    if delivered.job is not None:
+        return "job"
+    return "run" if delivered.runs else "ignored"
 
 
 def _check(

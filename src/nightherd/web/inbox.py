@@ -81,7 +81,8 @@ async def answer(
 
 
 async def _item_answer(site: ApiContext, item_id: ItemId) -> Response:
-    data = await site.ask(lambda reader: item_document(show_item(reader, item_id)))
+    artifacts = site.context.artifacts
+    data = await site.ask(lambda reader: item_document(show_item(reader, item_id, artifacts)))
     return document("inbox_item", data, site.context.clock.now())
 
 

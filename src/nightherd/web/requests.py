@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, StringConstraints
 
 from nightherd.model.inbox.item import Verdict
 from nightherd.model.limits.limits import LimitName
@@ -104,6 +104,48 @@ class NewRule(Word):
     """Another rule for a schedule."""
 
     rule: Line = Field(description="An interval such as 30m, or a cron expression.")
+
+
+class NewRun(Body):
+    """A run of a workflow."""
+
+    inputs: dict[InputName, JsonValue] = Field({}, description="Values of the declared inputs.")
+
+
+class NewFork(Body):
+    """Where a run is forked."""
+
+    at: Line = Field(description="Phase to run anew, with all that depends on it.")
+    inputs: dict[InputName, JsonValue] | None = Field(
+        None, description="Inputs other than the run had; the rest stay."
+    )
+
+
+class NewSignal(Body):
+    """An event for a run."""
+
+    event: Line = Field(description="Name of the event.")
+    payload: JsonValue = Field(None, description="Value of the event.")
+
+
+class NewLimits(Body):
+    """More for a run."""
+
+    limits: Annotated[LimitTexts, Field(min_length=1)] = Field(
+        description="New maxima, such as {'spend': '5'}."
+    )
+
+
+class Scratch(RootModel[dict[Line, JsonValue]]):
+    """Values of a run's scratch; null removes one."""
+
+    model_config = ConfigDict(strict=True, frozen=True, hide_input_in_errors=True)
+
+
+class WorkflowSwitch(Body):
+    """Whether a workflow may be started."""
+
+    enabled: bool | None = Field(description="Null lets the workflow's file count again.")
 
 
 WAIT: Final = "wait"

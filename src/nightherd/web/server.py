@@ -32,7 +32,9 @@ from nightherd.web import (
     metrics,
     operations,
     problem,
+    runs,
     sessions,
+    workflows,
     workspaces,
 )
 from nightherd.web import fleet as fleet_paths
@@ -70,7 +72,8 @@ def make_app(site: ApiContext) -> FastAPI:
     app.state.site = site
     problem.install(app)
     rooms = (
-        fleet_paths, jobs, sessions, workspaces, inbox, answer_page, hooks, metrics, operations,
+        fleet_paths, jobs, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
+        operations,
     )  # fmt: skip
     for room in rooms:
         app.include_router(room.router)

@@ -12,7 +12,7 @@ from surfaces.drivers import Cli, Shell, submit_pending
 ROW_KEYS = {
     "id", "agent", "schedule", "trigger_type", "trigger_id", "status", "exit_reason",
     "suspend_reason", "resumes_at", "lost", "waits_behind", "session_id", "workspace_id", "runtime_session_id",
-    "forked_from", "resumed_from", "parent_job_id", "priority", "restart_count", "created_at", "started_at", "finished_at",
+    "forked_from", "resumed_from", "parent_job_id", "workflow_run_id", "phase", "priority", "restart_count", "created_at", "started_at", "finished_at",
     "duration_seconds", "turns", "messages", "usage", "cost_usd", "summary", "error", "output_file",
 }  # fmt: skip
 

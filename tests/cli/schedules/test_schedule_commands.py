@@ -32,6 +32,12 @@ agents:
     runtime: scripted
     script: [{say: nothing}]
 """
+WORKFLOW = """\
+workflows:
+  report:
+    on: {schedules: {weekly: {cron: "0 6 * * 1"}}}
+    phases: [{name: write, agent: idle, prompt: go}]
+"""
 
 
 @pytest.fixture
@@ -121,6 +127,18 @@ def test_a_schedule_is_run_by_hand_with_its_own_prompt(herd: Path, cli: Cli) -> 
     assert (shown["prompt"], shown["summary"]) == ("mend the fence", "mend the fence")
     assert cli("schedule", "history", "shepherd/nightly", "--json").data == []
     assert cli("schedule", "history", "shepherd/nightly").err == "it has not been due yet\n"
+
+
+def test_a_schedule_of_a_workflow_is_refused_with_the_command_that_runs_it(
+    herd: Path, cli: Cli
+) -> None:
+    (herd / "nightherd.yaml").write_text(FLEET + WORKFLOW)
+
+    refused = cli("schedule", "run", "workflow:report/weekly")
+
+    assert refused.code == 5
+    assert "workflow:report/weekly starts a workflow, not a job" in refused.err
+    assert "nightherd workflow run report" in refused.err
 
 
 def test_a_schedule_on_record_follows_a_job_that_was_run_by_hand(herd: Path, cli: Cli) -> None:

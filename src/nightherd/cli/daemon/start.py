@@ -29,7 +29,6 @@ from nightherd.engine.schedules.scheduler import SchedulingReports
 from nightherd.engine.workers.worker import WorkerReports
 from nightherd.errors import NightherdError, unwrapped
 from nightherd.model.agents.agent import Fleet
-from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
@@ -126,8 +125,15 @@ def _job_text(word: str, job: Job, now: datetime, state: Path) -> str:
 
 
 def _scheduling_reports(screen: Screen) -> SchedulingReports:
-    def fired(schedule: str, job: JobId) -> None:
-        report({"what": "fired", "schedule": schedule, "job_id": job}, f"fired {schedule}: {job}")
+    def fired(schedule: str, job: str) -> None:
+        report(
+            {
+                "what": "fired",
+                "schedule": schedule,
+                "run_id" if job.startswith("run-") else "job_id": job,
+            },
+            f"fired {schedule}: {job}",
+        )
 
     def skipped(schedule: str, reason: str) -> None:
         text = f"skipped {schedule}: {neutralise(reason)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -38,6 +39,8 @@ from nightherd.wiring.fleets import check_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import load_persistence, open_journals, open_reader, system_clock
 
+RUN_WORDS = ("queued", "running", "paused")
+"""The statuses of runs that have not ended."""
 MOST_HELD, NAMED = 5, 3
 """How many blocked schedules are shown, and how many jobs of each."""
 
@@ -97,10 +100,23 @@ def _show_counts(screen: Screen, view: FleetView, now: datetime) -> None:
     if view.lost:
         counts += f", {view.lost} without a worker"
     screen.show(f"jobs: {counts}; {counted(len(view.workers), 'worker')}")
+    _show_runs(screen, view)
     if view.spent_ever:
         today, ever = format_usd(view.spent_today), format_usd(view.spent_ever)
         screen.show(f"spent: {today} today (UTC), {ever} in all")
     _show_inbox(screen, view, now)
+
+
+def _show_runs(screen: Screen, view: FleetView) -> None:
+    """Say how many runs of workflows are open, and of which workflows."""
+    totals = Counter[str]()
+    for (_, run_status), count in view.runs.items():
+        totals[run_status.value] += count
+    if totals:
+        said = ", ".join(f"{totals[word]} {word}" for word in RUN_WORDS if totals[word])
+        names = sorted({name for name, _ in view.runs})
+        shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+        screen.show(neutralise(f"runs: {said} ({one_line(shown)}); see them: nightherd runs"))
 
 
 def _show_holds(screen: Screen, view: FleetView) -> None:

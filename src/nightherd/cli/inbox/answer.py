@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from typing import Any
 
 import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
+from nightherd.cli.inbox.artifact import edited_artifact, read_changed
 from nightherd.cli.inbox.list import item_argument
 from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.limits.options import read_limits
@@ -17,13 +17,17 @@ from nightherd.engine.operations.inbox import Answered
 from nightherd.engine.operations.requests import Answer
 from nightherd.engine.operations.tokens import TOKEN_VARIABLE, person_with
 from nightherd.errors import UsageError
-from nightherd.model.inbox.item import ItemKind, Verdict
+from nightherd.model.inbox.item import InboxItem, ItemKind, Verdict
+from nightherd.model.workflows.rows import RunQuery, WorkflowRun
+from nightherd.model.workflows.run import RunId
 from nightherd.ports import StateReader
 from nightherd.views.inbox import find_item_id, item_document, show_item
 from nightherd.wiring.machine import user_name
 from nightherd.wiring.stores import open_reader, system_clock
 
 VIA = "cli"
+LOOKED_AT = 20
+"""Newest runs of a workflow among which the one that an answer started is."""
 
 message_option = click.option("-m", "--message", metavar="TEXT", help="Reason or comment.")
 
@@ -34,14 +38,24 @@ message_option = click.option("-m", "--message", metavar="TEXT", help="Reason or
 @click.option(
     "--input",
     "changed",
-    metavar="JSON",
-    help="Arguments to run the call with instead of the agent's, as a JSON object.",
+    metavar="JSON|artifact=@FILE",
+    help="Arguments to run the call with instead of the agent's, as a JSON object; or the text of a gate's artifact.",
+)
+@click.option(
+    "--edit", "is_edited", is_flag=True, help="Change a gate's artifact in $EDITOR first."
 )
 @json_option
 @click.pass_obj
-def approve(invocation: Invocation, item: str, message: str | None, changed: str | None) -> None:
-    """Approve a call. Exactly this call runs once, and the job continues."""
-    answer(invocation, item, Verdict.APPROVE, text=message, changed=_input(changed))
+def approve(
+    invocation: Invocation, item: str, message: str | None, changed: str | None, is_edited: bool
+) -> None:
+    """Approve a call or a gate. Exactly this call runs once and the job continues; after a gate, the run continues."""
+    if changed is not None and is_edited:
+        raise UsageError("--input and --edit cannot be used together")
+    given = read_changed(changed, invocation.cwd) if changed is not None else None
+    if is_edited:
+        given = edited_artifact(invocation, item)
+    answer(invocation, item, Verdict.APPROVE, text=message, changed=given)
 
 
 @click.command("reject", epilog="Example: nightherd inbox reject @last -m 'Open a pull request'")
@@ -84,7 +98,7 @@ def raise_limit(
 @json_option
 @click.pass_obj
 def retry(invocation: Invocation, item: str, message: str | None) -> None:
-    """Try a failed job again. A suspended job continues; an ended one is submitted as a new job."""
+    """Try a failed job or run again. A suspended job continues, an ended one is submitted as a new job; a new run keeps what is done."""
     answer(invocation, item, Verdict.RETRY, text=message)
 
 
@@ -94,7 +108,7 @@ def retry(invocation: Invocation, item: str, message: str | None) -> None:
 @json_option
 @click.pass_obj
 def dismiss(invocation: Invocation, item: str, message: str | None) -> None:
-    """Dismiss a failure. The job stays as it is."""
+    """Dismiss a failure. The job or run stays as it is."""
     answer(invocation, item, Verdict.DISMISS, text=message)
 
 
@@ -163,24 +177,28 @@ def _show_answer(answered: Answered, invocation: Invocation) -> None:
         screen.show(f"recorded; {item.id} still waits")
     else:
         screen.show(f"{item.id} {item.status.value}")
+    run = answered.run
+    if run is None and job is None and item.workflow_run_id is not None:  # the daemon answered
+        with closing(open_reader(invocation.state_directory())) as reader:
+            run = _run_after(item, RunId(item.workflow_run_id), reader)
     if job is not None and not job.is_terminal:
         screen.flush()
         screen.say(f"job {job.id} is {job.status.value}: nightherd jobs tail {job.id} -f")
+    elif run is not None and not item.is_pending:
+        screen.flush()
+        screen.say(f"run {run.id} is {run.status.value}: nightherd runs show {run.id}")
+
+
+def _run_after(item: InboxItem, run_id: RunId, reader: StateReader) -> WorkflowRun | None:
+    """The run that an answer concerns: the one that asked, or the one that does a failed one's work again."""
+    run = reader.find_run(run_id)
+    if run is None or item.verdict is not Verdict.RETRY:
+        return run
+    newest = reader.list_runs(RunQuery(workflow=run.workflow_name, limit=LOOKED_AT))
+    return next((one for one in newest if one.retried_from == run_id), run)
 
 
 def person(invocation: Invocation, reader: StateReader) -> str:
     """Who answers: the name of the token in NIGHTHERD_TOKEN, else of the user on this machine."""
     token = invocation.environ.get(TOKEN_VARIABLE, "").strip()
     return person_with(token, reader) if token else user_name()
-
-
-def _input(text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"--input is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise UsageError("--input is not a JSON object", hint='--input \'{"command": "git push"}\'')
-    return value

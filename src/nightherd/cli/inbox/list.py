@@ -35,6 +35,7 @@ from nightherd.views.inbox import (
     ShownItem,
     asked_blocks,
     find_item_id,
+    gate_path,
     item_document,
     item_row,
     list_inbox,
@@ -42,6 +43,7 @@ from nightherd.views.inbox import (
     what_happens,
 )
 from nightherd.wiring.stores import open_reader, system_clock
+from nightherd.wiring.workspaces import open_artifacts
 
 NOTHING = {False: "nothing waits for a person", True: "nothing was decided yet"}
 """What an empty list says, by whether it lists what was decided."""
@@ -61,7 +63,7 @@ def complete_items(ctx: click.Context, _parameter: click.Parameter, incomplete: 
 
 
 item_argument = click.argument("item", metavar="ITEM", shell_complete=complete_items)
-"""An item: its id or the beginning of it, @last, or the id of its job."""
+"""An item: its id or the beginning of it, @last, or the id of its job or run."""
 
 
 @click.group(
@@ -70,11 +72,11 @@ item_argument = click.argument("item", metavar="ITEM", shell_complete=complete_i
     entries={
         "list": Entry("nightherd.cli.inbox.list:list_items", "List what waits for a person."),
         "show": Entry("nightherd.cli.inbox.list:show", "Show what an item asks."),
-        "approve": Entry("nightherd.cli.inbox.answer:approve", "Approve a call."),
+        "approve": Entry("nightherd.cli.inbox.answer:approve", "Approve a call or a gate."),
         "reject": Entry("nightherd.cli.inbox.answer:reject", "Reject what an item asks for."),
         "reply": Entry("nightherd.cli.inbox.answer:reply", "Answer a question."),
         "raise": Entry("nightherd.cli.inbox.answer:raise_limit", "Raise the limit of a job."),
-        "retry": Entry("nightherd.cli.inbox.answer:retry", "Try a failed job again."),
+        "retry": Entry("nightherd.cli.inbox.answer:retry", "Try a failed job or run again."),
         "dismiss": Entry("nightherd.cli.inbox.answer:dismiss", "Dismiss a failure."),
         "accept": Entry("nightherd.cli.inbox.answer:accept", "Accept a changed fleet file."),
         "comment": Entry("nightherd.cli.inbox.answer:comment", "Add a comment to an item."),
@@ -85,7 +87,7 @@ item_argument = click.argument("item", metavar="ITEM", shell_complete=complete_i
 def inbox() -> None:
     """Show and answer approvals, questions and failures. Everything that waits for a person is here.
 
-    ITEM is an id, a unique beginning of one, @last, or the id of its job.
+    ITEM is an id, a unique beginning of one, @last, or the id of its job or run.
     """
 
 
@@ -159,7 +161,7 @@ def item_table(
             (
                 item.id,
                 item.kind.value,
-                item.agent or "-",
+                _who(item),
                 item.status.value,
                 f"{item.decided_by or '-'}"
                 + (f" ({item.decided_via})" if item.decided_via else ""),
@@ -172,13 +174,18 @@ def item_table(
         (
             item.id,
             item.kind.value,
-            item.agent or "-",
+            _who(item),
             relative(item.created_at, now),
             one_line(item.title, TITLE),
         )
         for item in items
     ]
     return table(HEADING, waiting, width=screen.width, style=screen.out)
+
+
+def _who(item: InboxItem) -> str:
+    """The agent that asks, or the run."""
+    return item.agent or item.workflow_run_id or "-"
 
 
 @click.command("show", epilog="Example: nightherd inbox show @last")
@@ -189,7 +196,9 @@ def show(invocation: Invocation, item: str) -> None:
     """Show what an item asks. Also says what each answer does."""
     screen, now = invocation.screen, system_clock().now()
     with closing(open_reader(invocation.state_directory())) as reader:
-        shown = show_item(reader, find_item_id(reader, item))
+        shown = show_item(
+            reader, find_item_id(reader, item), open_artifacts(invocation.state_directory())
+        )
     if screen.is_json:
         screen.document("inbox_item", item_document(shown), now)
         return
@@ -203,10 +212,20 @@ def _card(shown: ShownItem, screen: Screen, now: datetime) -> Iterator[str]:
         ("kind", item.kind.value),
         ("status", item.status.value + (f" by {item.decided_by}" if item.decided_by else "")),
         ("asked", screen.when(item.created_at, now)),
-        ("agent", item.agent or "-"),
-        ("job", item.job_id or "-"),
-        ("cost", "-" if job is None else f"{format_usd(job.cost_microusd)} so far"),
     ]
+    if shown.run is not None and job is None:
+        pairs += [
+            ("workflow", shown.run.workflow_name),
+            ("run", f"{shown.run.id} ({shown.run.status.value})"),
+            ("phase", gate_path(item) or "-"),
+            ("cost", f"{format_usd(shown.run.cost_microusd)} so far"),
+        ]
+    else:
+        pairs += [
+            ("agent", item.agent or "-"),
+            ("job", item.job_id or "-"),
+            ("cost", "-" if job is None else f"{format_usd(job.cost_microusd)} so far"),
+        ]
     if item.quorum > 1:
         approved = sum(one.verdict is Verdict.APPROVE for one in shown.answers)
         pairs.append(("quorum", f"{approved} of {item.quorum} approved"))
@@ -229,7 +248,7 @@ def _card(shown: ShownItem, screen: Screen, now: datetime) -> Iterator[str]:
 
 def _asks(shown: ShownItem) -> Iterator[str]:
     """What is asked, in full."""
-    for label, text in asked_blocks(shown.texts):
+    for label, text in asked_blocks(shown.texts, shown.artifact):
         yield from _block(label, text)
 
 

@@ -169,11 +169,16 @@ def job_table(jobs: Sequence[ObservedJob], screen: Screen, now: datetime) -> str
             length(job.worked),
             str(job.turns),
             format_usd(job.cost_microusd),
-            one_line(_about(job, screen, now), SUMMARY_LIMIT),
+            one_line(_phase(job) + _about(job, screen, now), SUMMARY_LIMIT),
         )
         for job in jobs
     ]
     return table(HEADING, rows, width=screen.width, style=screen.out, spare=SPARE)
+
+
+def _phase(job: ObservedJob) -> str:
+    """The run and phase that a job is of, before its summary."""
+    return "" if job.node_id is None else f"{job.node_id}: "
 
 
 def _about(job: ObservedJob, screen: Screen, now: datetime) -> str:

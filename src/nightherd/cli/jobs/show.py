@@ -39,7 +39,7 @@ from nightherd.views.job_document import (
     tree_costs,
     waited,
 )
-from nightherd.views.jobs import find_job_id, observe_job
+from nightherd.views.jobs import find_job_id, observe_job, phase_path
 from nightherd.views.limits import limit_row, limits_of_job
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
@@ -92,6 +92,7 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
         ("agent", job.agent),
         ("status", style.status(job.status.value if job.lost is None else "lost") + why_text(job)),
         ("trigger", job.trigger_type.value + (f" ({job.trigger_id})" if job.trigger_id else "")),
+        *_run(view),
         ("session", _session(view)),
         *_workspace(view),
         ("created", screen.when(job.created_at, now)),
@@ -197,6 +198,12 @@ def _session(view: JobView) -> str:
     if session is None:
         return view.job.session_id or "-"
     return f"{session.id} ({session.mode.value}, {counted(session.job_count, 'job')})"
+
+
+def _run(view: JobView) -> list[tuple[str, str]]:
+    """The run of a workflow that the job is a phase of."""
+    phase = phase_path(view.job)
+    return [] if phase is None else [("run", f"{view.job.workflow_run_id}, phase {phase}")]
 
 
 def _workspace(view: JobView) -> list[tuple[str, str]]:

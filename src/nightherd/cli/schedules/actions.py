@@ -32,7 +32,7 @@ def _command(name: str, *more: str) -> Callable[[Callable[..., None]], click.Com
 def run(invocation: Invocation, schedule: str) -> None:
     """Submit a schedule's job now. A worker runs it; the schedule's own due times are not affected."""
     declared = load_fleet_with_notices(invocation)
-    agent, chosen = find_schedule(declared.agents, schedule)
+    agent, chosen = find_schedule(declared.scheduled, schedule)
     fleet = admitted(invocation, declared, agent=agent.name)
     request = RunSchedule(agent=agent.name, schedule=chosen.name, refuses_held=True)
     show_launch(open_client(invocation, fleet).perform(request), invocation)
@@ -65,7 +65,7 @@ def reset(invocation: Invocation, schedule: str) -> None:
 
 def _override(invocation: Invocation, reference: str, **said: Any) -> None:
     fleet = load_fleet_with_notices(invocation)
-    agent, schedule = find_schedule(fleet.agents, reference)
+    agent, schedule = find_schedule(fleet.scheduled, reference)
     request = SetSchedule(agent=agent.name, schedule=schedule.name, by=_who(invocation), **said)
     open_client(invocation, fleet).perform(request)
     show_schedule(invocation, agent, schedule)

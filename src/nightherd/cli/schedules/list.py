@@ -228,7 +228,7 @@ def show_schedule(invocation: Invocation, agent: Agent, schedule: Schedule) -> N
 def history(invocation: Invocation, schedule: str, limit: int) -> None:
     """List a schedule's latest due times and outcomes."""
     fleet = load_fleet_with_notices(invocation)
-    agent, declared = find_schedule(fleet.agents, schedule)
+    agent, declared = find_schedule(fleet.scheduled, schedule)
     slots = _slots(invocation, schedule, limit)
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
@@ -242,7 +242,7 @@ def history(invocation: Invocation, schedule: str, limit: int) -> None:
         (
             screen.time(slot.due_at, zone),
             slot.outcome.value,
-            slot.job_id or one_line(slot.reason or ""),
+            slot.job_id or slot.run_id or one_line(slot.reason or ""),
         )
         for slot in slots
     ]
@@ -256,7 +256,7 @@ def history(invocation: Invocation, schedule: str, limit: int) -> None:
 def why(invocation: Invocation, schedule: str) -> None:
     """Explain when a schedule fires. Says what decided its last due time and what decides the next."""
     fleet = load_fleet_with_notices(invocation)
-    agent, chosen = find_schedule(fleet.agents, schedule)
+    agent, chosen = find_schedule(fleet.scheduled, schedule)
     view = load_view(invocation, agent, chosen)
     slots = _slots(invocation, schedule, 1)
     is_kept = find_daemon(invocation.state_directory()) is not None

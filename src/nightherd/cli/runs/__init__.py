@@ -1,0 +1,1 @@
+"""`nightherd runs`: the runs of workflows."""

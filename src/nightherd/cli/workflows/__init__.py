@@ -1,0 +1,1 @@
+"""Commands for workflows: what the fleet declares, and runs of it."""
