@@ -57,8 +57,6 @@ def test_demo_fixes_the_fault_and_prints_all_that_the_readme_shows(
         ".jsonl",
         '"type":"system"',
         "== git diff",
-        "1 file changed",
-        "Approved.",
         "== nightherd worker & kill -9 $!",
         "killed in the middle of check 1 of 5",
         "‖ suspended (limit), 2 turns, $0.40,",
@@ -67,11 +65,10 @@ def test_demo_fixes_the_fault_and_prints_all_that_the_readme_shows(
         "killed in the middle of check 4 of 5",
         "\nrescued job-",
         "check 1\ncheck 2\ncheck 3\ncheck 4\ncheck 5\n",
-        "‖ suspended (approval),",
-        "waits for approval of Bash: git commit -q -a --allow-empty",
-        "the worker is killed; nothing runs, and nothing has arrived at the remote",
-        "== nightherd inbox approve job-",
-        "exactly one push arrived\nSubtract the discount\n✔ completed",
+        "== nightherd workflow run ship --detach\nrun-",
+        "the worker is killed while the run waits; nothing has arrived at the remote",
+        "== nightherd inbox approve @last\nask-",
+        "exactly one push arrived\nSubtract the discount\n",
         "== nightherd session fork sess-",
         '+BANNER = "20 % off everything"',
         '-BANNER = ""\n+BANNER = "Buy two, get one free"\n',
@@ -79,10 +76,12 @@ def test_demo_fixes_the_fault_and_prints_all_that_the_readme_shows(
         "your own checkout is as it was\nchecks.txt  pricing.py  test_pricing.py\n",
         "\nmerged into ",
         '== cat shop/banner.py\nBANNER = "Buy two, get one free"\n',
-        "total $1.0552",
+        "total $1.0626",
         "nightherd init my-fleet",
     ):
         assert shown in result.stdout, shown
+    for drawn in (r"✔ fix +agent editor +succeeded", r"✔ push +command bash +succeeded"):
+        assert re.search(drawn, result.stdout), drawn
     assert result.stdout.count("✔ completed") == 16
     assert list(temporary.iterdir()) == []
     printed = iter([alike(line) for line in result.stdout.splitlines()])
@@ -142,7 +141,7 @@ def test_demo_for_programs_is_one_document_and_needs_no_git(
 
     assert (result.code, result.err) == (0, "")
     assert result.document["schema"] == "nightherd/v1/demo"
-    assert [job["success"] for job in result.data["jobs"]] == [True] * 4
+    assert [job["success"] for job in result.data["jobs"]] == [True] * 6
     assert "--- a/pricing.py" in result.data["diff"]
     assert "+    return sum(prices) * (100 - discount) / 100" in result.data["diff"]
     assert result.data["counted"] == [f"check {number}" for number in range(1, 6)]

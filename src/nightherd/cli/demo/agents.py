@@ -1,4 +1,4 @@
-"""The demo's fleet: scripted agents that fix, review, inspect, publish and advertise."""
+"""The demo's fleet: scripted agents that fix, review, inspect and advertise, and a workflow that publishes."""
 
 from __future__ import annotations
 
@@ -38,25 +38,37 @@ FIXER = """\
 
 REVIEWER = """\
   - name: reviewer
-    description: Reviews the change; its next job would continue its session.
+    description: Reviews the change, and approves it once it is tested.
     runtime: scripted
     allowed_tools: [Bash]
     working_directory: shop
-    default_prompt: Review what changed.
-    session: {mode: persistent}
     script:
-      - sleep: 200ms
       - say: I will read the change.
       - tool: Bash
         input: {command: LOOK}
-      - say: One line, and it is the right one.
       - usage: {input_tokens: 940, output_tokens: 52, cost_usd: 0.0037}
-      - sleep: 200ms
-      - say: I will run the tests again, to be sure.
+      - say: '{"approved": false, "comments": "Nothing tests a discount of 100 %."}'
+      - usage: {input_tokens: 980, output_tokens: 20, cost_usd: 0.0033}
+      - end: true
       - tool: Bash
         input: {command: python3 -B -m unittest -q}
-      - say: Approved.
+      - say: '{"approved": true, "comments": ""}'
       - usage: {input_tokens: 1120, output_tokens: 20, cost_usd: 0.0037}
+"""
+
+EDITOR = """\
+  - name: editor
+    description: Does what the review asks for.
+    runtime: scripted
+    working_directory: shop
+    script:
+      - tool: Edit
+        input:
+          file_path: test_pricing.py
+          old_string: "discount=20), 80)\\n"
+          new_string: "discount=20), 80)\\n        self.assertEqual(total([30, 70], discount=100), 0)\\n"
+      - usage: {input_tokens: 1030, output_tokens: 64, cost_usd: 0.0041}
+      - say: A discount of 100 % is tested now.
 """
 
 INSPECTOR = f"""\
@@ -74,22 +86,6 @@ INSPECTOR = f"""\
             input: {{command: "echo check ${{turn}} >> {CHECKS}; sleep 0.2; python3 -B -m unittest -q"}}
           - usage: {{input_tokens: 310, output_tokens: 12, cost_usd: 0.20}}
       - say: Five checks are recorded.
-"""
-
-PUBLISHER = """\
-  - name: publisher
-    description: Publishes the fix, but only after a person's approval.
-    runtime: scripted
-    allowed_tools: [Bash]
-    working_directory: shop
-    default_prompt: Publish the fix.
-    approvals:
-      - tool: "Bash(RULE:*)"
-    script:
-      - say: The fix is ready. I would like to push it.
-      - tool: Bash
-        input: {command: PUBLISH}
-      - say: Published.
 """
 
 COPYWRITER = f"""\
@@ -134,6 +130,23 @@ COPYWRITER = f"""\
 """
 """It has no prompt of its own. The first two turns are the same for every text."""
 
+SHIP = """\
+workflows:
+  ship:
+    description: Review, fix, approval, push.
+    working_directory: shop
+    phases:
+      - name: review
+        review:
+          agent: reviewer
+          prompt: Review what changed.
+          fix: {agent: editor}
+      - name: approve
+        gate: {summary: The fix is reviewed and tested. Push it?}
+      - name: push
+        bash: PUSH
+"""
+
 PUBLISH_WITH_GIT = (
     f"git commit -q -a --allow-empty -m 'Subtract the discount' && git push -q ../{REMOTE} HEAD:fix"
 )
@@ -148,7 +161,6 @@ def fleet_text(*, has_git: bool, has_native: bool, has_worktrees: bool) -> str:
     """The fleet file. The agent with a limit is native where that is installed; its script is the same."""
     reviewer = REVIEWER.replace("LOOK", LOOK_WITH_GIT if has_git else LOOK_WITHOUT)
     inspector = INSPECTOR.replace("RUNTIME", "native" if has_native else "scripted")
-    rule, publish = ("git push", PUBLISH_WITH_GIT) if has_git else ("echo", PUBLISH_WITHOUT)
-    publisher = PUBLISHER.replace("RULE", rule).replace("PUBLISH", publish)
-    agents = [FIXER, reviewer, inspector, publisher, *([COPYWRITER] if has_worktrees else [])]
-    return "\n".join(["fleet:\n  name: demo\n\nagents:", *agents])
+    ship = SHIP.replace("PUSH", PUBLISH_WITH_GIT if has_git else PUBLISH_WITHOUT)
+    agents = [FIXER, reviewer, EDITOR, inspector, *([COPYWRITER] if has_worktrees else [])]
+    return "\n".join(["fleet:\n  name: demo\n", ship, "agents:", *agents])

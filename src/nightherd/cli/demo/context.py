@@ -87,6 +87,10 @@ class DemoContext:
         self.head(f"nightherd {' '.join(words)}{note}")
         return self.workers.go_on(*words)
 
+    def go_on(self) -> None:
+        """Let another worker do what is left, and show what it printed."""
+        self.show("\n".join(self.command("worker", "--until-idle")))
+
     def head(self, text: str) -> None:
         """Begin a section."""
         self.show("")

@@ -1,8 +1,8 @@
 """`nightherd demo`: scripted agents do real work in a throw-away repository, and everything is shown.
 
-One of them loses its worker to SIGKILL, waits at its limit, and is killed once more on its way to the end. Another
-wants to push: it waits for approval, its worker is killed, and after the approval exactly one push arrives. The session
-of the last one is forked at a message: both versions are in worktrees, and one of them is merged.
+One of them loses its worker to SIGKILL, waits at its limit, and is killed once more on its way to the end. A workflow
+reviews and fixes, and waits for approval: its worker is killed, and after the approval exactly one push arrives. The session
+of the last agent is forked at a message: both versions are in worktrees, and one of them is merged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import click
 from nightherd.cli.demo.agents import fleet_text
 from nightherd.cli.demo.context import DemoContext
 from nightherd.cli.demo.fork import Forked, fork_and_merge
-from nightherd.cli.demo.kills import survive_kills, wait_for_approval
+from nightherd.cli.demo.kills import survive_kills
 from nightherd.cli.demo.stage import (
     REPOSITORY,
     changes,
@@ -31,6 +31,7 @@ from nightherd.cli.demo.stage import (
     published,
     stage_environment,
 )
+from nightherd.cli.demo.workflow import approve_and_push
 from nightherd.cli.fleet.init import write_fleet
 from nightherd.cli.invocation import invocation_of, json_option
 from nightherd.cli.jobs.command import Finished
@@ -50,8 +51,8 @@ from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.runtimes import can_run
 from nightherd.wiring.stores import open_reader, system_clock
 
-PLOT = ("fixer", "reviewer")
-"""Who is given a job, one after the other."""
+FIRST = "fixer"
+"""Who is given the first job."""
 JOURNAL_LINES = 3
 JOURNAL_WIDTH = 260
 
@@ -93,16 +94,13 @@ def _make_place(directory: Path | None) -> Path:
 def play(screen: Screen, place: Path, environ: Mapping[str, str], *, is_kept: bool) -> None:
     """Make the files, run the jobs and show the result."""
     demo, can_fork = prepare(screen, place, demo_environment(environ))
-    played: list[Finished] = []
-    for agent in PLOT:
-        demo.head(f"nightherd run {agent}")
-        played.append(demo.run(Submit(agent=agent)))
-        if agent == "fixer":
-            _show_record(demo, played[-1])
-            _show_diff(demo)
+    demo.head(f"nightherd run {FIRST}")
+    played = [demo.run(Submit(agent=FIRST))]
+    _show_record(demo, played[-1])
+    _show_diff(demo)
     played.append(survive_kills(demo))
     diff = changes(place, demo.git, demo.environ)
-    played.append(wait_for_approval(demo))
+    played.extend(approve_and_push(demo))
     forked = fork_and_merge(demo, demo.git) if demo.git is not None and can_fork else Forked()
     played.extend(forked.jobs)
     if screen.is_json:

@@ -1,18 +1,16 @@
-"""The demo's kills: a job whose worker is killed twice, and a job that waits for approval while its worker dies."""
+"""The demo's kills: a job whose worker is killed twice."""
 
 from __future__ import annotations
 
 from nightherd.cli.demo.context import DemoContext
-from nightherd.cli.demo.stage import CHECK_COUNT, CHECKS, KILLED_AT, REPOSITORY, published
+from nightherd.cli.demo.stage import CHECK_COUNT, CHECKS, KILLED_AT, REPOSITORY
 from nightherd.cli.jobs.command import Finished
 from nightherd.errors import NightherdError
-from nightherd.model.jobs.job import JobStatus, SuspendReason
+from nightherd.model.jobs.job import JobStatus
 from nightherd.model.limits.limits import LimitName
 
 INSPECTOR = "inspector"
 """Whose worker is killed."""
-PUBLISHER = "publisher"
-"""Who waits for a person's approval."""
 RAISED = "2.00"
 """The new maximum of what it may spend."""
 
@@ -21,7 +19,7 @@ def survive_kills(demo: DemoContext) -> Finished:
     """Run a detached job: kill its worker, suspend it at its limit, raise that, kill again; no check runs twice."""
     job_id = demo.detach(INSPECTOR)
     _kill(demo, KILLED_AT[0], "nightherd worker")
-    _go_on(demo)
+    demo.go_on()
     waiting = demo.find(job_id)
     if (waiting.job.status, waiting.job.error_code) != (JobStatus.SUSPENDED, LimitName.SPEND.code):
         raise NightherdError(f"the demo's job {job_id} does not wait at its limit")
@@ -29,7 +27,7 @@ def survive_kills(demo: DemoContext) -> Finished:
     demo.show(f"  {waiting.job.error}")
     command = ("jobs", "resume", job_id, "--raise", f"spend={RAISED}")
     _kill(demo, KILLED_AT[1], " ".join(("nightherd", *command)), *command)
-    _go_on(demo)
+    demo.go_on()
     demo.head(f"cat {REPOSITORY}/{CHECKS}: every check ran, and none of them twice")
     counted = demo.workers.checks()
     demo.show("\n".join(counted))
@@ -42,37 +40,7 @@ def survive_kills(demo: DemoContext) -> Finished:
     return finished
 
 
-def wait_for_approval(demo: DemoContext) -> Finished:
-    """Run a job that wants to push: kill the worker while it waits, approve, and see one push arrive."""
-    job_id = demo.detach(PUBLISHER)
-    demo.head("nightherd worker & kill -9 $!")
-    demo.workers.kill_when(lambda: demo.find(job_id).job.status is JobStatus.SUSPENDED, "worker")
-    waiting = demo.find(job_id)
-    if waiting.job.suspend_reason is not SuspendReason.APPROVAL:
-        raise NightherdError(f"the demo's job {job_id} does not wait for approval")
-    demo.show_result(waiting)
-    demo.show(f"  {waiting.job.error}")
-    demo.show("the worker is killed; nothing runs, and nothing has arrived at the remote")
-    arrived = published(demo.place, demo.git, demo.environ)
-    if arrived:
-        raise NightherdError(f"something was pushed without approval: {arrived}")
-    demo.show("\n".join(demo.command("inbox", "approve", job_id)))
-    _go_on(demo)
-    arrived = published(demo.place, demo.git, demo.environ)
-    demo.head("git -C origin.git log: exactly one push arrived" if demo.git else "It ran once")
-    demo.show("\n".join(arrived))
-    finished = demo.find(job_id)
-    if len(arrived) != 1 or finished.job.status is not JobStatus.COMPLETED:
-        raise NightherdError(f"not exactly one push arrived: {arrived}")
-    demo.show_result(finished)
-    return finished
-
-
 def _kill(demo: DemoContext, check: int, shown: str, *command: str) -> None:
     demo.head(f"{shown} & kill -9 $!")
     demo.workers.kill_one(check, *command)
     demo.show(f"killed in the middle of check {check} of {CHECK_COUNT}; the job got no signal")
-
-
-def _go_on(demo: DemoContext) -> None:
-    demo.show("\n".join(demo.command("worker", "--until-idle")))

@@ -84,6 +84,7 @@ def check_data(checked: CheckedFleet, cwd: Path) -> dict[str, Any]:
         "file": shown_file(str(checked.file), cwd),
         "ok": is_good(checked),
         "agents": list(loaded.fleet.agents) if loaded is not None else [],
+        "workflows": list(loaded.fleet.workflows) if loaded is not None else [],
         "problems": problems_data(checked.problems, cwd),
     }
 
@@ -96,8 +97,11 @@ def _show_result(checked: CheckedFleet, invocation: Invocation) -> None:
         screen.say(notice_text(notice, cwd))
     file = shown_file(str(checked.file), cwd)
     if is_good(checked) and checked.loaded is not None:
-        agents = counted(len(checked.loaded.fleet.agents), "agent")
-        screen.show(f"{screen.out.good('✔ ok')} {file}: {agents}")
+        fleet = checked.loaded.fleet
+        declared = counted(len(fleet.agents), "agent")
+        if fleet.workflows:
+            declared += f", {counted(len(fleet.workflows), 'workflow')}"
+        screen.show(f"{screen.out.good('✔ ok')} {file}: {declared}")
         return
     screen.show(problems_text(errors, cwd))
     screen.flush()
@@ -153,12 +157,12 @@ def is_default(shown: Any) -> bool:
 
 @click.command("schema", epilog="Example: nightherd config schema > fleet.schema.json")
 @click.argument(
-    "kind", metavar="[fleet|agent]", type=click.Choice(get_args(FileKind)), default="fleet"
+    "kind", metavar="[fleet|agent|workflow]", type=click.Choice(get_args(FileKind)), default="fleet"
 )
 @json_option
 @click.pass_obj
 def schema(invocation: Invocation, kind: FileKind) -> None:
-    """Print the JSON Schema of the fleet file. KIND `agent` prints that of an agent file."""
+    """Print the JSON Schema of the fleet file. `agent` and `workflow` print those of their files."""
     screen, found = invocation.screen, json_schema(kind, runtimes=runtime_names())
     if screen.is_json:
         screen.document("schema", {"kind": kind, "json_schema": found}, system_clock().now())

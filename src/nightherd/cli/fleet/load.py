@@ -137,7 +137,7 @@ def concerns(notice: Problem, agent: str | None) -> bool:
     """Whether the notice is about `agent` or about the fleet itself."""
     path = f"{notice.path}."
     is_own = agent is not None and path.startswith(f"agents.{agent}.")
-    return is_own or not path.startswith("agents.")
+    return is_own or not path.startswith(("agents.", "workflows."))
 
 
 def problems_text(problems: Sequence[Problem], cwd: Path) -> str:

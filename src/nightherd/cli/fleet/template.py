@@ -12,6 +12,8 @@ from nightherd.config.discovery import FLEET_FILE_NAMES
 from nightherd.errors import RefusedError
 
 FOLDER = Path(__file__).parent / "templates"
+SHARED = "shared"
+"""The folder of files that several templates have."""
 WORKTREES = re.compile(r"^( *)(working_directory: \{mode: worktree\}\n)", re.MULTILINE)
 """The line of a template that gives each job a worktree of the repository that the fleet is in."""
 
@@ -23,26 +25,33 @@ class Template:
     description: str
     first_command: str
     """What to type first."""
+    shared: tuple[str, ...] = ()
+    """Files that it has from the folder of shared ones."""
 
 
 TEMPLATES: Mapping[str, Template] = {
+    "issue-to-pr": Template(
+        description="A labelled issue starts a run: plan, approval, code, tests, review, approval, push.",
+        first_command="sh sample.sh && nightherd workflow run issue-to-pr --input title='Discounts raise the price'",
+        shared=("publish.py", "sample.sh"),
+    ),
     "nightly": Template(
         description="An agent works every night within limits; a digest, the inbox and diffs in the morning.",
         first_command="nightherd schedule run caretaker/nightly",
     ),
     "pr-review": Template(
-        description="A pull request starts a reviewer, which waits for your approval before it pushes.",
-        first_command="sh sample.sh && nightherd run reviewer",
+        description="A pull request starts a run: review, your approval, push.",
+        first_command="sh sample.sh && nightherd workflow run pr-review",
+        shared=("publish.py", "sample.sh"),
     ),
 }
 
 
 def template_texts(name: str) -> dict[str, str]:
     """Return the files of a template by their names, the fleet file first."""
-    files = sorted(
-        (path for path in (FOLDER / name).iterdir() if path.is_file()),
-        key=lambda path: (path.name != FLEET_FILE_NAMES[0], path.name),
-    )
+    own = (path for path in (FOLDER / name).iterdir() if path.is_file())
+    shared = (FOLDER / SHARED / file for file in TEMPLATES[name].shared)
+    files = sorted((*own, *shared), key=lambda path: (path.name != FLEET_FILE_NAMES[0], path.name))
     return {path.name: path.read_text(encoding="utf-8") for path in files}
 
 
