@@ -12,6 +12,7 @@ from crash import (
     test_mirror_kills,
     test_native_kills,
     test_notify_kills,
+    test_run_kills,
     test_whole_path,
 )
 from journal import test_journal_crashes
@@ -41,6 +42,7 @@ KILLS = {
     "jobs with a child, at named points": test_family_kills.KILLS,
     "jobs with a child, one worker of two": test_family_kills.PAIRS,
     "jobs whose provider fails, at named points": (len(test_end_kills.ENDS) * test_end_kills.KILLS),
+    "workflow runs, at named points of every step": test_run_kills.KILLS,
     "workers told to cancel, and who tells them": test_end_kills.CANCELLED + test_end_kills.TOLD,
 }
 """Each suite asserts of every trial that it was killed; these are the numbers of trials."""

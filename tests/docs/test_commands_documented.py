@@ -25,14 +25,14 @@ def commands(group: click.Group, path: str) -> Iterator[str]:
 
 
 def printed_nouns(package: Path) -> set[str]:
-    """The nouns of the schemas that the command line's source names."""
+    """The nouns of the schemas that a surface's source names."""
     nouns: set[str] = set()
     for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case (
                     ast.Call(
-                        func=ast.Attribute(attr="document"),
+                        func=ast.Attribute(attr="document") | ast.Name(id="document"),
                         args=[ast.Constant(value=str(noun)), *_],
                     )
                     | ast.Call(
@@ -61,9 +61,11 @@ def test_every_command_in_the_guide_exists(repository: Path) -> None:
 
 
 def test_every_schema_that_is_printed_is_described(repository: Path) -> None:
-    nouns = printed_nouns(repository / "src/nightherd/cli")
+    printed = printed_nouns(repository / "src/nightherd/cli")
+    answered = printed_nouns(repository / "src/nightherd/web")
     page = (repository / "docs/formats/cli-json.md").read_text()
     described = set(re.findall(r"^\| `nightherd/v1/(\w+)` ", page, re.MULTILINE))
 
-    assert nouns >= {"error", "job", "jobs", "run"}
-    assert nouns == described
+    assert printed >= {"error", "job", "jobs", "run"}
+    assert answered >= {"job", "run_events"}
+    assert printed | answered == described
