@@ -86,7 +86,7 @@ async def fire(folder: Path) -> list[float]:
     clock, late, is_enough = system_clock(), list[float](), anyio.Event()
     due: dict[str, datetime] = {}
 
-    def fired(schedule: str, _job: JobId) -> None:
+    def fired(schedule: str, _job: str) -> None:
         late.append((clock.now() - due[schedule]).total_seconds())
         due[schedule] += second
         if len(late) >= DUE * SECONDS:
