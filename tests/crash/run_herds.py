@@ -57,7 +57,7 @@ phases:
 """
 
 
-def _agents(context: FleetContext) -> Agents:
+def agents_of(context: FleetContext) -> Agents:
     return Agents(
         agents=context.agents,
         withheld=context.withheld,
@@ -115,7 +115,7 @@ class RunHerd:
         item = self.gate(run_id, gate)
         usual = Verdict.REPLY if item.kind is ItemKind.QUESTION else Verdict.APPROVE
         request = Answer(item_id=item.id, verdict=verdict or usual, by="ada", via="test", text=text)
-        self.do(lambda context: answer_item(request, _agents(context), context))
+        self.do(lambda context: answer_item(request, agents_of(context), context))
 
     def hold(self, *tags: str) -> None:
         """Calls that go on until they are let go."""

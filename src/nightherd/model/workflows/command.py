@@ -20,6 +20,13 @@ COMMANDS_RUNTIME = RuntimeName("command")
 """The built-in runtime that runs them. No declared agent can name it."""
 SPEC_INPUT = "command"
 """The input of the job that holds the spec; other inputs may stand beside it."""
+INTERRUPTED = "interrupted"
+"""The error code of a command that was cut off, and may not run again."""
+NOT_RUN_AGAIN = "rejected"
+"""The error code of a command that was cut off, and that a person does not want run again."""
+KILLED = "killed"
+"""The error code of a command that was just cut off; its job continues with what `on_interrupt` says, if it may."""
+CUT_OFF = frozenset({INTERRUPTED, NOT_RUN_AGAIN, KILLED})
 _EXIT = re.compile(r"exit_([0-9]{1,3})", re.ASCII)
 
 

@@ -27,7 +27,14 @@ from nightherd.model.journal.event import (
     describe,
 )
 from nightherd.model.journal.system import Complete, Denied, Init
-from nightherd.model.workflows.command import CommandSpec, check_values, exit_stop_reason
+from nightherd.model.workflows.command import (
+    INTERRUPTED,
+    KILLED,
+    NOT_RUN_AGAIN,
+    CommandSpec,
+    check_values,
+    exit_stop_reason,
+)
 from nightherd.model.workflows.definition import OnInterrupt
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.command.capabilities import COMMAND
@@ -71,7 +78,7 @@ class CommandRuntime:
             yield _end_of(past.ended, spec)
             return
         if past.is_interrupted and spec.on_interrupt is OnInterrupt.FAIL:
-            yield ErrorEvent(message=UNKNOWN_PROGRESS, code="interrupted")
+            yield ErrorEvent(message=UNKNOWN_PROGRESS, code=INTERRUPTED)
             return
         use = past.waiting
         if use is None:
@@ -189,10 +196,10 @@ def _end_of(result: ToolResultEvent, spec: CommandSpec) -> SystemEvent | ErrorEv
         recoverable = {"recoverable": True} if facts.get("recoverable") else None
         return ErrorEvent(message=error, code=facts.get("code", "start_failed"), extra=recoverable)
     if REJECTED in extra:
-        return ErrorEvent(message=error, code="rejected")
+        return ErrorEvent(message=error, code=NOT_RUN_AGAIN)
     if is_interrupted_call(result.error):
         # The next run of the job does what `on_interrupt` says.
-        return ErrorEvent(message=error, code="killed", extra={"recoverable": True})
+        return ErrorEvent(message=error, code=KILLED, extra={"recoverable": True})
     exit_code = extra.get(EXIT_CODE)
     stop_reason = exit_stop_reason(exit_code) if isinstance(exit_code, int) else None
     if exit_code == 0 or (spec.is_condition and stop_reason is not None):

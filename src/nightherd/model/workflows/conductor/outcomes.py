@@ -13,9 +13,15 @@ from nightherd.model.decisions.around import execution_of
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.inbox.item import InboxItem, InboxTexts, ItemStatus
 from nightherd.model.jobs.job import Job, JobStatus, JobTexts, row_text
-from nightherd.model.workflows.command import exit_code_of
+from nightherd.model.workflows.command import CUT_OFF, exit_code_of
 from nightherd.model.workflows.conductor.run_records import parse_answer, schema_of
-from nightherd.model.workflows.definition import GateAction, GateKind, WorkflowDefinition
+from nightherd.model.workflows.definition import (
+    CommandAction,
+    GateAction,
+    GateKind,
+    OnInterrupt,
+    WorkflowDefinition,
+)
 from nightherd.model.workflows.instance import locate
 from nightherd.model.workflows.json_schema import mismatches
 from nightherd.model.workflows.node import NODE_LIFECYCLE, NodeKind, NodeStatus
@@ -107,7 +113,15 @@ def _of_job(
         problem = _refused_answer(node, job, definition, rows)
         if problem is not None:
             status, fields["error"] = NodeStatus.FAILED, row_text(problem)
+    if status is NodeStatus.FAILED and job.error_code in CUT_OFF:
+        fields["is_final"] = not _may_run_again(node, definition)
     return Outcome(node=moved(node, status, at, **fields))
+
+
+def _may_run_again(node: WorkflowNode, definition: WorkflowDefinition) -> bool:
+    """Whether what was cut off, and may have done its work, may be repeated by `retries`."""
+    action = locate(definition.phases, node.key).phase.action
+    return not isinstance(action, CommandAction) or action.on_interrupt is OnInterrupt.RERUN
 
 
 def _refused_answer(
