@@ -239,7 +239,9 @@ async def again(
     before = state.reader.nodes_of_run(run_id(of))
     texts = {one.id: state.reader.find_node_texts(one.id) for one in before}
     known = {key: value for key, value in texts.items() if value is not None}
-    kept, kept_texts = kept_nodes(run_id(number), definition, before, known, without=without)
+    kept, kept_texts = kept_nodes(
+        run_id(number), definition, before, known, instant(5), without=without
+    )
     change = replace(start_run(number, definition), kept=kept, kept_texts=kept_texts)
     context = state.reader.find_run_context(run_id(of))
     assert context is not None

@@ -272,7 +272,8 @@ def test_phases_that_a_later_run_keeps_say_nothing_again(tmp_path: Path) -> None
         await box.apply(start_run(1, definition))
         await do(box, 1, "dig")
         await do(box, 1, "sow", fails=True)
-        kept, texts = kept_nodes(run_id(2), definition, box.reader.nodes_of_run(run_id(1)), {})
+        before = box.reader.nodes_of_run(run_id(1))
+        kept, texts = kept_nodes(run_id(2), definition, before, {}, instant(5))
         await box.apply(replace(start_run(2, definition), kept=kept, kept_texts=texts))
         await do(box, 2, "sow")
 

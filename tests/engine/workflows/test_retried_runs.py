@@ -19,6 +19,7 @@ from engine.workflows.test_stored_runs import (
 )
 from model.workflows.random_workflows import INPUTS, RandomWorkflow, random_workflows
 from model.workflows.reference_run import Key, Outcome
+from nightherd.model.workflows.conductor.changes import CancelRun
 from nightherd.model.workflows.conductor.keeping import kept_nodes
 from nightherd.model.workflows.rows import WorkflowNode
 from nightherd.state.directory import StateDirectory
@@ -48,7 +49,7 @@ async def start_again(run: StoredRun, earlier: StoredRun, without: str | None) -
     before = earlier.reader.nodes_of_run(earlier.id)
     found = {node.id: earlier.reader.find_node_texts(node.id) for node in before}
     texts = {key: value for key, value in found.items() if value is not None}
-    kept, kept_texts = kept_nodes(run.id, definition, before, texts, without=without)
+    kept, kept_texts = kept_nodes(run.id, definition, before, texts, run.now(), without=without)
     run.fate = LaterFate(run.workflow, earlier.fate, keys_of(kept))
     change = start_run(run.number, definition, inputs=INPUTS)
     await run.must(msgspec.structs.replace(change, kept=kept, kept_texts=kept_texts))
@@ -92,6 +93,39 @@ def test_later_run_does_what_is_not_done_and_nothing_else(
             prompts = {key: text for key, text in reference.prompts.items() if text}
             assert {key: text for key, text in prompts_of(second).items() if text} == prompts
             assert first.statuses() == before
+            check_nothing_is_left(second, directory)
+        finally:
+            await first.close()
+            await second.close()
+
+    with quick_directory() as directory:
+        anyio.run(main, directory)
+
+
+@EXAMPLES
+@given(random_workflows(), st.integers(0, 1_000_000), st.integers(0, 1_000_000), st.integers(0, 12))
+def test_run_after_a_cancelled_one_does_what_is_not_done_and_nothing_else(
+    workflow: RandomWorkflow, seed: int, other: int, steps: int
+) -> None:
+    async def main(directory: StateDirectory) -> None:
+        random = Random(seed)
+        first = StoredRun(directory.root, workflow, random)
+        second = StoredRun(directory.root, replace(workflow, seed=other), random, number=2)
+        try:
+            await first.start()
+            for _ in range(steps):
+                if first.run.is_terminal or not (waiting := first.open_nodes()):
+                    break
+                await first.end(random.choice(waiting))
+            if not first.run.is_terminal:
+                await first.must(CancelRun(run_id=first.id, at=first.now(), reason="enough"))
+            await start_again(second, first, None)
+            assert isinstance(second.fate, LaterFate)
+            await second.to_the_end()
+
+            reference, status = reference_of(second)
+            assert second.statuses() == reference.nodes, second.run.error
+            assert second.run.status.value == status
             check_nothing_is_left(second, directory)
         finally:
             await first.close()

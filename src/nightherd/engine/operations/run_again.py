@@ -107,7 +107,7 @@ def _again(
     run_id = generate_run_id(at, context.random_text)
     nodes = context.reader.nodes_of_run(run.id)
     texts = _texts_of(nodes, context)
-    kept, kept_texts = kept_nodes(run_id, definition, nodes, texts, without=without)
+    kept, kept_texts = kept_nodes(run_id, definition, nodes, texts, at, without=without)
     kept, branches = hand_on(kept, definition, at, context)
     before = context.reader.find_run_context(run.id)
     values: Mapping[str, Any] = {} if before is None else before.context

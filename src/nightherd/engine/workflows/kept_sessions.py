@@ -55,12 +55,12 @@ def hand_on(
 
 
 def _continued(nodes: Sequence[WorkflowNode], definition: WorkflowDefinition) -> Iterator[str]:
-    """The phases whose session is continued by a phase that is not kept as a whole."""
+    """The phases whose session is continued by a phase that is not kept as a whole: also by itself, in a loop."""
     whole = {node.path for node in nodes if node.is_top_level and node.has_ended}
     left = tuple(phase for phase in definition.phases if phase.name not in whole)
     for phase in every_phase(left):
-        if isinstance(phase.action, AgentAction) and phase.action.session is not None:
-            yield phase.action.session
+        if isinstance(phase.action, AgentAction):
+            yield phase.action.session or phase.name
 
 
 def _job_of(node: WorkflowNode, context: FleetContext) -> Job | None:

@@ -31,6 +31,7 @@ from nightherd.model.workflows.conductor.run_records import (
 )
 from nightherd.model.workflows.conductor.run_usage import used_by
 from nightherd.model.workflows.definition import WorkflowDefinition
+from nightherd.model.workflows.instance import locate
 from nightherd.model.workflows.node import NO_ITEM, NO_ITERATION, Node, NodeKind, NodeStatus
 from nightherd.model.workflows.rows import (
     SCRATCH_LIMIT,
@@ -107,6 +108,7 @@ class Advancing:
             outcome = outcome_of(node, self.definition, self.at, self.rows, self.written)
             if outcome is None:
                 self._overdue(node)
+                self._resume_deadline(node)
                 continue
             self._write(outcome.node, outcome.texts)
             if outcome.event is not None:
@@ -130,6 +132,14 @@ class Advancing:
             self.then.append(
                 CancelRun(run_id=node.child_run_id, at=self.at, reason="timed out", is_failure=True)
             )
+
+    def _resume_deadline(self, node: WorkflowNode) -> None:
+        """A list that a new run keeps in part has its whole time again, from the run's first step on."""
+        if node.kind is not NodeKind.GROUP or node.due_at is not None:
+            return
+        instance = locate(self.definition.phases, node.key)
+        if instance.is_phase and instance.phase.timeout is not None:
+            self._write(replace(node, due_at=self.at + instance.phase.timeout))
 
     def _count(self, node: WorkflowNode) -> None:
         """Add what the node's job or sub-workflow used; a phase that succeeded is progress."""
