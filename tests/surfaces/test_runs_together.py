@@ -28,6 +28,9 @@ agents:
       - say: goes on
       - sleep: 200ms
       - say: wakes
+  - name: bounded
+    limits: {duration: 100ms}
+    script: [{say: begins}, {sleep: 200ms}, {say: wakes}]
   - name: failing
     script: [{fail: {code: bad_luck, message: No luck.}}]
 workflows:
@@ -53,6 +56,15 @@ workflows:
     phases:
       - {name: below, workflow: sleeps}
       - {name: last, bash: echo last}
+  strict:
+    limits: {duration: 100ms, on_reached: fail}
+    phases:
+      - {name: sleep, agent: sleeper, prompt: go, on_failure: continue}
+      - {name: below, workflow: sleeps, on_failure: continue}
+      - {name: last, wait: {for: 1ms}}
+  patient:
+    limits: {duration: 1h}
+    phases: [{name: sleep, agent: bounded, prompt: go}]
   asks:
     phases: [{name: ask, gate: {summary: Go on?}}]
   asks_below:
@@ -136,6 +148,27 @@ def test_duration_of_a_run_bounds_all_its_jobs_until_it_is_raised(
     assert ended["worked_seconds"] >= 0.4
     (limit,) = ended["limits"]
     assert limit["used"] >= 400
+
+
+def test_phases_fail_at_the_duration_of_a_run_that_says_so(cli: Cli, herd: Path) -> None:
+    ended = run(cli, "strict")
+
+    assert ended["status"] == "succeeded", ended["error"]
+    assert [node["status"] for node in ended["nodes"]] == ["failed", "failed", "succeeded"]
+    assert "duration" in ended["nodes"][0]["error"]
+
+
+def test_duration_of_an_agent_counts_in_a_run_that_has_more_time(cli: Cli, herd: Path) -> None:
+    waiting = run(cli, "patient")
+    assert waiting["status"] == "paused"
+
+    cli("runs", "raise", waiting["id"], "duration=2h")
+    assert shown(cli, waiting["id"])["status"] == "paused"
+
+    (job,) = cli("jobs", "list", "--json").data
+    assert cli("jobs", "resume", job["id"], "--raise", "duration=1m", "--detach").code == 0
+    work(cli)
+    assert shown(cli, waiting["id"])["status"] == "succeeded"
 
 
 def test_time_and_cost_of_a_run_are_those_of_all_its_jobs(cli: Cli, herd: Path) -> None:

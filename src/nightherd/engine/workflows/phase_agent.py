@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from nightherd.engine.contexts import FleetContext
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.job import Job
-from nightherd.model.limits.limits import Limits
+from nightherd.model.limits.limits import LimitName, Limits, OnLimit
 from nightherd.model.permissions.grants import agent_grants
 from nightherd.model.permissions.restrain import cut_back
 from nightherd.model.workflows.command import COMMANDS_AGENT
@@ -21,6 +21,7 @@ from nightherd.model.workflows.rows import PinnedWorkflow, WorkflowNode
 from nightherd.model.workflows.run import RunId
 from nightherd.model.workspaces.policy import WorkspacePolicy, WorkspaceScope
 
+DURATION = LimitName.DURATION
 MOST_PINNED = 64
 """Pinned workflows that a worker remembers."""
 
@@ -61,15 +62,40 @@ def phase_agent(job: Job, agent: Agent, context: FleetContext) -> Agent:
         agent = _as_pinned(agent, pinned_settings(pinned.body, agent.name), context.home)
     action = locate(definition.phases, node.key).phase.action
     limits = action.limits if isinstance(action, AgentAction) else Limits()
+    limits = replace(limits.over(agent.limits), per_day=agent.limits.per_day)
     return replace(
         agent,
-        limits=replace(limits.over(agent.limits), per_day=agent.limits.per_day),
+        limits=_failing_with_run(limits, job, context),
         # A fleet that was moved since the run began took its directories along.
         working_directory=moved_path(directory, body.home, context.home)
         if directory
         else agent.working_directory,
         workspace=definition.workspace or shared_by_run(agent.workspace),
     )
+
+
+def _failing_with_run(own: Limits, job: Job, context: FleetContext) -> Limits:
+    """Return the limits of a job, which fails at the `duration` of its run where that is shorter and says so."""
+    above = _limits_above(RunId(job.workflow_run_id or ""), context)
+    if not any(one.duration and one.outcome(DURATION) is OnLimit.FAIL for one in above):
+        return own
+    texts = context.reader.find_texts(job.id)
+    given = (texts.overrides.limits if texts is not None else None) or {}
+    most, declared = given.get(DURATION.value), own.maximum(DURATION)
+    if most is None or (declared is not None and declared <= most):
+        return own
+    return replace(own, outcomes={**own.outcomes, DURATION: OnLimit.FAIL})
+
+
+def _limits_above(run_id: RunId | None, context: FleetContext) -> Iterator[Limits]:
+    """Yield the limits that the workflow of a run declares, and those of the runs above it."""
+    while run_id is not None:
+        run = context.reader.find_run(run_id)
+        pinned = None if run is None else _pinned(run.definition_hash, context)
+        if run is None or pinned is None:
+            return
+        yield read_pinned(pinned.body).definition.limits
+        run_id = run.parent_run_id
 
 
 def _as_pinned(agent: Agent, settings: Mapping[str, Any], home: str) -> Agent:

@@ -60,13 +60,17 @@ def _with_more_time(job: Job, raised: WorkflowRun, context: FleetContext) -> dic
 
 
 def _declared(job: Job, context: FleetContext) -> Limits:
-    """The limits that the phase of the job declares."""
+    """The limits that the phase of the job declares, and its agent."""
     phase = find_phase(job, context)
     if phase is None:
         return Limits()
     pinned, node = phase
-    action = locate(read_pinned(pinned.body).definition.phases, node.key).phase.action
-    return action.limits if isinstance(action, AgentAction) else Limits()
+    body = read_pinned(pinned.body)
+    action = locate(body.definition.phases, node.key).phase.action
+    if not isinstance(action, AgentAction):
+        return Limits()
+    agent = body.agents.get(action.agent)
+    return action.limits if agent is None else action.limits.over(agent.limits)
 
 
 def _upwards(

@@ -93,7 +93,7 @@ class PhaseJobs(msgspec.Struct, frozen=True, kw_only=True):
         options = JobOptions(
             model=action.model,
             job_timeout=self._timeout(step.phase),
-            limits=self._limits(action.limits) or None,
+            limits=self._limits(action.limits, agent) or None,
             within=self._within(),
         )
         session = self._session(step, action, agent, node)
@@ -166,12 +166,14 @@ class PhaseJobs(msgspec.Struct, frozen=True, kw_only=True):
         """The timeout of a single job; one with items or iterations has its phase's deadline."""
         return None if phase.loop is not None or phase.for_each is not None else phase.timeout
 
-    def _limits(self, limits: Limits) -> dict[str, int]:
-        """The maxima of one job: of its phase, and what the run has left to work."""
+    def _limits(self, limits: Limits, agent: PinnedAgent | None = None) -> dict[str, int]:
+        """The maxima of one job: of its phase, and what the run has left to work if its agent may work as long."""
         maxima = dict(limits_document(limits))
         left = time_left_ms(upwards(self.run, self.rows))
         if left is not None:
-            own = maxima.get(LimitName.DURATION.value)
+            own = limits.over(Limits() if agent is None else agent.limits).maximum(
+                LimitName.DURATION
+            )
             maxima[LimitName.DURATION.value] = left if own is None else min(left, own)
         return maxima
 

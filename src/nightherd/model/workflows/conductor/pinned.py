@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from nightherd.model.agents.agent import Agent
+from nightherd.model.limits.limits import Limits
 from nightherd.model.workflows.definition import (
     AgentAction,
     WorkflowAction,
@@ -62,6 +63,11 @@ class PinnedAgent(msgspec.Struct, frozen=True, kw_only=True):
     working_directory: str
     operation: str = "autonomous"
     settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def limits(self) -> Limits:
+        """What each of its jobs may use."""
+        return msgspec.convert(self.settings.get("limits", {}), Limits)
 
 
 class PinnedBody(msgspec.Struct, frozen=True, kw_only=True):
