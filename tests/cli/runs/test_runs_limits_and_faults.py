@@ -89,6 +89,31 @@ def test_limit_of_the_whole_run_is_raised_and_its_jobs_continue(cli: Cli, limite
     assert (data["status"], data["cost_usd"]) == ("succeeded", pytest.approx(0.06))
 
 
+def test_limit_of_a_run_is_not_lowered_nor_set_to_what_is_used(cli: Cli, limited: Path) -> None:
+    cli("workflow", "run", "whole", "--wait")
+
+    lower = cli("runs", "raise", "@last", "spend=0.035")
+    used = cli("runs", "raise", "@last", "turns=1")
+
+    assert (lower.code, used.code) == (5, 5)
+    assert "$0.035 is less than its limit of $0.04" in lower.err
+    assert "has used" in used.err
+    assert cli("runs", "show", "@last", "--json").data["status"] == "paused"
+    (limit,) = cli("runs", "show", "@last", "--json").data["limits"]
+    assert limit["maximum"] == 40_000
+
+
+def test_run_that_succeeded_is_not_resumed_nor_is_a_retry_named(cli: Cli, limited: Path) -> None:
+    cli("workflow", "run", "whole", "--wait")
+    cli("runs", "raise", "@last", "spend=5")
+    cli("worker", "--until-idle")
+
+    refused = cli("runs", "resume", "@last")
+
+    assert "is succeeded" in refused.err
+    assert "nightherd runs retry" not in refused.err
+
+
 def test_resume_continues_suspended_jobs(cli: Cli, limited: Path) -> None:
     cli("workflow", "run", "own", "--wait")
 

@@ -18,7 +18,7 @@ from nightherd.model.inbox.item import ItemKind
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.workflows.command import COMMANDS_AGENT
 from nightherd.model.workflows.rows import WorkflowRun
-from nightherd.model.workflows.run import RunId
+from nightherd.model.workflows.run import RunId, RunStatus
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
 
@@ -40,9 +40,9 @@ async def resume_run(request: ResumeRun, context: FleetContext, *, rescue: Rescu
     """
     run = get_run(context.reader, request.run_id)
     if run.is_terminal:
-        raise RefusedError(
-            f"run {run.id} is {run.status}", next_step=NextStep(Action.RETRY_RUN, run=run.id)
-        )
+        is_done = run.status is RunStatus.SUCCEEDED
+        action = Action.SHOW_RUN if is_done else Action.RETRY_RUN
+        raise RefusedError(f"run {run.id} is {run.status}", next_step=NextStep(action, run=run.id))
     resumed: list[Job] = []
     refused: list[NightherdError] = []
     for job in suspended_jobs(context.reader, run.id):

@@ -23,7 +23,7 @@ from nightherd.engine.operations.run_requests import (
     SetWorkflow,
     StartWorkflow,
 )
-from nightherd.engine.workflows.raised_limits import continued_jobs
+from nightherd.engine.workflows.raised_limits import check_raised, continued_jobs
 from nightherd.errors import InvalidInputsError, NotFoundError, RefusedError, UsageError
 from nightherd.model.agents.agent import get_agent
 from nightherd.model.change import Answer, Applied, Refused, Why
@@ -243,9 +243,13 @@ async def set_scratch(request: SetRunScratch, context: FleetContext) -> Mapping[
 
 
 async def raise_run_limits(request: RaiseRunLimits, context: FleetContext) -> WorkflowRun:
-    """Give the run more; its jobs that wait for that continue, and those of the runs below it."""
+    """Give the run more; its jobs that wait for that continue, and those of the runs below it.
+
+    `RefusedError` for a maximum that is lower than before, or used up.
+    """
     at = context.clock.now()
     run = get_run(context.reader, request.run_id)
+    check_raised(run, request.limits, context)
     raised = changes.RaiseRun(run_id=run.id, at=at, limits=request.limits)
     waiting = continued_jobs(replace(run, limits={**run.limits, **request.limits}), at, context)
     first, *_ = await context.state.apply([raised, *waiting])

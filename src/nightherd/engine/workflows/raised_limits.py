@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from nightherd.engine.contexts import FleetContext
 from nightherd.engine.operations.raise_limits import given_before
 from nightherd.engine.workflows.phase_agent import find_phase
+from nightherd.errors import RefusedError
 from nightherd.model.jobs.changes import ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.jobs.options import JobOptions
-from nightherd.model.limits.limits import LimitName, Limits, limits_document
+from nightherd.model.limits.limits import (
+    COUNTED,
+    LimitName,
+    Limits,
+    Used,
+    limits_document,
+    shown,
+)
 from nightherd.model.workflows.conductor.pinned import read_pinned
-from nightherd.model.workflows.conductor.run_usage import time_left_ms
+from nightherd.model.workflows.conductor.run_usage import run_limits, time_left_ms
 from nightherd.model.workflows.definition import AgentAction
 from nightherd.model.workflows.instance import locate
 from nightherd.model.workflows.rows import WorkflowRun
 from nightherd.model.workflows.run import RunId
+from nightherd.next_step import Action, NextStep
 
 DURATION = LimitName.DURATION
 
@@ -37,6 +46,33 @@ def continued_jobs(raised: WorkflowRun, at: datetime, context: FleetContext) -> 
                 options = JobOptions(limits=limits)
                 found.append(ResumeJob(job_id=job.id, at=at, overrides=options))
     return found
+
+
+def check_raised(run: WorkflowRun, given: Mapping[str, int], context: FleetContext) -> None:
+    """`RefusedError` for a new maximum that does not help: lower than before, or used up."""
+    pinned = context.reader.find_pinned(run.definition_hash)
+    if run.is_terminal or pinned is None:
+        return
+    now = run_limits(run, read_pinned(pinned.body).definition.limits)
+    used = context.reader.used_in_run(run.id) + Used(duration=run.worked_ms)
+    for text, maximum in given.items():
+        name = LimitName(text)
+        before, amount = now.get(text), used.amount(name)
+        if before is not None and maximum < before:
+            problem = (
+                f"{shown(name, maximum)} is less than its limit of {shown(name, before)};"
+                " a limit can only be raised"
+            )
+        elif name in (*COUNTED, DURATION) and maximum <= amount:
+            problem = (
+                f"it has used {shown(name, amount)} already;"
+                f" {shown(name, maximum)} is the new maximum, not an addition to it"
+            )
+        else:
+            continue
+        raise RefusedError(
+            f"{text}: run {run.id}: {problem}", next_step=NextStep(Action.SHOW_RUN, run=run.id)
+        )
 
 
 def _suspended(run_id: RunId, context: FleetContext) -> Iterator[Job]:
