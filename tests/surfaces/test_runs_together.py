@@ -139,6 +139,10 @@ def test_duration_of_a_run_bounds_all_its_jobs_until_it_is_raised(
 ) -> None:
     waiting = run(cli, workflow)
     assert waiting["status"] == "paused", waiting["nodes"]
+    (below,) = waiting["child_runs"] or [waiting["id"]]
+    (wait,) = shown(cli, below)["waits_for"]
+    assert wait["next"] == f"nightherd runs raise {waiting['id']} duration=200ms"
+    assert f"limit of 100ms of {waiting['id']}" in wait["what"]
 
     cli("runs", "raise", waiting["id"], "duration=1m")
     work(cli)
@@ -161,6 +165,8 @@ def test_phases_fail_at_the_duration_of_a_run_that_says_so(cli: Cli, herd: Path)
 def test_duration_of_an_agent_counts_in_a_run_that_has_more_time(cli: Cli, herd: Path) -> None:
     waiting = run(cli, "patient")
     assert waiting["status"] == "paused"
+    (wait,) = waiting["waits_for"]
+    assert wait["next"].startswith("nightherd inbox raise ask-")
 
     cli("runs", "raise", waiting["id"], "duration=2h")
     assert shown(cli, waiting["id"])["status"] == "paused"

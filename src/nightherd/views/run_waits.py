@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -13,7 +13,11 @@ from nightherd.model.inbox.item import InboxItem, ItemKind
 from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import JobStatus, SuspendReason
 from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.limits.limits import LimitName, Limits
 from nightherd.model.sessions.order import ahead_text
+from nightherd.model.units import format_duration
+from nightherd.model.workflows.conductor.pinned import read_pinned
+from nightherd.model.workflows.conductor.run_usage import run_limits
 from nightherd.model.workflows.node import NodeKind
 from nightherd.model.workflows.rows import WorkflowNode, WorkflowRun
 from nightherd.model.workflows.run import RUN_ID, RunStatus
@@ -113,10 +117,37 @@ def _for_job(
         return Wait(kind="time", text=reason, until=job.resumes_at)
     if job.suspend_reason is SuspendReason.BUDGET and RUN_ID.search(reason) is not None:
         return Wait(kind="person", text=reason, advice=advice_on(job))
+    if job.suspend_reason is SuspendReason.LIMIT and job.error_code == LimitName.DURATION.code:
+        wait = _for_time_of_run(reader, run, job)
+        if wait is not None:
+            return wait
     asked = [one for one in reader.items_of_job(job.id) if one.is_pending]
     if asked:
         return _for_person(asked[0])
     return Wait(kind="person", text=reason, advice=advice_on(job))
+
+
+def _for_time_of_run(reader: StateReader, run: WorkflowRun, job: ObservedJob) -> Wait | None:
+    """What a job waits for whose run, or a run above it, has no time left; None when the limit is the job's own."""
+    worked = sum(execution.duration_ms or 0 for execution in reader.list_executions(job.id))
+    above: WorkflowRun | None = run
+    while above is not None:
+        worked += above.worked_ms
+        pinned = reader.find_pinned(above.definition_hash)
+        declared = Limits() if pinned is None else read_pinned(pinned.body).definition.limits
+        most = run_limits(above, declared).get(LimitName.DURATION.value)
+        if most is not None and worked >= most:
+            limit = timedelta(milliseconds=most)
+            text = f"duration: the limit of {format_duration(limit)} of {above.id}"
+            step = NextStep(
+                Action.RAISE_RUN_LIMIT,
+                run=above.id,
+                limit=LimitName.DURATION.value,
+                maximum=format_duration(max(2 * limit, timedelta(milliseconds=worked))),
+            )
+            return Wait(kind="person", text=text, advice=Advice(step=step))
+        above = reader.find_run(above.parent_run_id) if above.parent_run_id is not None else None
+    return None
 
 
 def wait_row(wait: Wait, spell: SpellStep | None = None) -> dict[str, Any]:
