@@ -44,6 +44,11 @@ workflows:
       - {name: plan, agent: writer, prompt: it}
       - {name: ok, depends_on: plan, gate: {summary: "Go?", artifact: diff}}
       - {name: next, bash: cat, stdin: "${phases.ok.output.artifact}", depends_on: ok}
+  both:
+    WHERE
+    phases:
+      - {name: plan, agent: writer, prompt: it}
+      - {name: ok, depends_on: plan, gate: {summary: "Go?", quorum: 2, artifact: {file: plan.md}}}
   ask:
     phases:
       - {name: ok, gate: {kind: reply, summary: "Which one?"}}
@@ -237,4 +242,19 @@ def test_input_that_is_no_artifact_is_refused(
     assert refused.code == 2
     if workflow != "ask":
         assert message in refused.err
+    assert cli("inbox", "show", item["id"], "--json").data["status"] == "pending"
+
+
+def test_text_that_several_people_approve_is_changed_by_none_of_them(
+    cli: Cli, shared: Path
+) -> None:
+    item = paused(cli, "both")
+    before = (shared / "plan.md").read_text()
+
+    refused = cli("inbox", "approve", item["id"], "--input", "artifact=mine")
+
+    assert refused.code == 5
+    assert "needs 2 people: they approve the same text, or one rejects" in refused.err
+    assert (shared / "plan.md").read_text() == before
+    assert cli("inbox", "approve", item["id"]).code == 0
     assert cli("inbox", "show", item["id"], "--json").data["status"] == "pending"

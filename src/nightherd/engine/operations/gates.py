@@ -13,6 +13,7 @@ from nightherd.engine.operations.requests import Answer
 from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.inbox.item import InboxItem, InboxTexts, Verdict
 from nightherd.model.workflows.definition import ArtifactKind
+from nightherd.next_step import Action, NextStep
 from nightherd.views.gate_artifact import ARTIFACT, directory_of_run, gate_artifact, is_gate
 
 DECIDING = (Verdict.APPROVE, Verdict.REPLY)
@@ -20,11 +21,19 @@ DECIDING = (Verdict.APPROVE, Verdict.REPLY)
 
 
 def check_gate_input(given: Mapping[str, Any], item: InboxItem, texts: InboxTexts) -> None:
-    """`InvalidValueError` unless the input is the text of the gate's artifact."""
+    """`InvalidValueError` unless the input is the text of the gate's artifact.
+
+    `RefusedError` where several people have to approve: nobody would know which text the others have seen.
+    """
     if "artifact_kind" not in texts.body:
         raise InvalidValueError(f"{item.id} shows no artifact that could be changed")
     if set(given) != {ARTIFACT} or not isinstance(given[ARTIFACT], str):
         raise InvalidValueError(f"a gate takes the text of its {ARTIFACT}, and nothing else")
+    if item.quorum > 1:
+        raise RefusedError(
+            f"{item.id} needs {item.quorum} people: they approve the same text, or one rejects",
+            next_step=NextStep(Action.SHOW_INBOX_ITEM, item=item.id),
+        )
 
 
 async def gate_input(
