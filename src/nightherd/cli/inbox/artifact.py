@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.runs.inputs import read_text
-from nightherd.errors import RefusedError, UsageError
+from nightherd.errors import InvalidValueError, RefusedError, UsageError
+from nightherd.model.json_text import parse_json
 from nightherd.views.gate_artifact import ARTIFACT
 from nightherd.views.inbox import find_item_id, show_item
 from nightherd.wiring.stores import open_reader
@@ -25,9 +25,9 @@ def read_changed(text: str, cwd: Path) -> dict[str, Any]:
     if text.startswith(NAMED):
         return {ARTIFACT: read_text(text.removeprefix(NAMED), cwd, f"--input {ARTIFACT}")}
     try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"--input is not JSON: {error}") from error
+        value = parse_json(text)
+    except InvalidValueError as error:
+        raise UsageError(f"--input is not JSON: {error.message}") from error
     if not isinstance(value, dict):
         raise UsageError("--input is not a JSON object", hint='--input \'{"command": "git push"}\'')
     return value

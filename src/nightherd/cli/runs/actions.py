@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from typing import Any, TypeVar
@@ -31,10 +30,11 @@ from nightherd.engine.operations.run_requests import (
     run_gives_more,
 )
 from nightherd.engine.operations.runs import Started, cancel_run, raise_run_limits, send_event
-from nightherd.errors import UsageError
+from nightherd.errors import InvalidValueError, UsageError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobStatus
+from nightherd.model.json_text import parse_json
 from nightherd.model.text import counted
 from nightherd.model.workflows.rows import WorkflowRun
 from nightherd.model.workflows.run import RunId, RunStatus
@@ -196,9 +196,11 @@ def signal(
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"--payload is not JSON: {error}", hint="--payload '\"text\"'") from error
+        return parse_json(text)
+    except InvalidValueError as error:
+        raise UsageError(
+            f"--payload is not JSON: {error.message}", hint="--payload '\"text\"'"
+        ) from error
 
 
 @click.command("raise", epilog="Example: nightherd runs raise @last spend=5")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nightherd.cli.prompt import checked_text, read_inputs
-from nightherd.errors import UsageError
+from nightherd.errors import InvalidValueError, UsageError
+from nightherd.model.json_text import parse_json
+from nightherd.model.text import quote
 from nightherd.model.workflows.triggers import InputSpec, InputType
 
 FILE = "@"
@@ -51,10 +52,11 @@ def _value(name: str, text: str, spec: InputSpec | None) -> Any:
     if spec is None or spec.type is InputType.TEXT:
         return text
     try:
-        return json.loads(text)
-    except ValueError:
-        if spec.type is InputType.LIST:
+        return parse_json(text)
+    except InvalidValueError as error:
+        if spec.type is InputType.LIST and not text.lstrip().startswith("["):
             return [part.strip() for part in text.split(",")]
         raise UsageError(
-            f"--input {name}: {text!r} is not a {spec.type.value}", hint=f"--input {name}=JSON"
+            f"--input {name}: {quote(text)} is not a {spec.type.value}: {error.message}",
+            hint=f"--input {name}=JSON",
         ) from None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from nightherd.errors import InvalidValueError
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.jobs.job import JobTexts
+from nightherd.model.json_text import parse_json
 from nightherd.model.workflows.conductor.pinned import PinnedBody, read_pinned
 from nightherd.model.workflows.definition import AgentAction, CommandAction, WorkflowDefinition
 from nightherd.model.workflows.instance import locate, top_level
@@ -137,9 +138,9 @@ def parse_answer(text: str) -> tuple[Any, str | None]:
     stripped = text.strip()
     fenced = FENCED.match(stripped)
     try:
-        return json.loads(stripped if fenced is None else fenced[1]), None
-    except (ValueError, RecursionError) as error:
-        return None, f"the answer is not JSON: {error}"
+        return parse_json(stripped if fenced is None else fenced[1]), None
+    except InvalidValueError as error:
+        return None, f"the answer is not JSON: {error.message}"
 
 
 def run_output(run_id: RunId, rows: Read) -> dict[str, Any] | None:
