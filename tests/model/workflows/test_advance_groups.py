@@ -18,10 +18,14 @@ from model.workflows.workflow_values import (
     child,
     each,
     loop,
+    phase,
     workflow,
 )
 from nightherd.model.jobs.job import TriggerType
 from nightherd.model.workflows.definition import (
+    Artifact,
+    ArtifactKind,
+    GateAction,
     OnExhausted,
     OnFailure,
     Phase,
@@ -390,3 +394,52 @@ def test_a_phase_sees_the_nearest_phase_of_a_name() -> None:
     story.end("x/a", output="inner")
 
     assert story.run.prompts["x/b", 0, -1, 1] == "inner"
+
+
+def test_gate_hands_on_untrusted_text_as_untrusted() -> None:
+    shown = GateAction(summary="ok?", artifact=Artifact(kind=ArtifactKind.OUTPUT, phase="fetch"))
+    story = Story(
+        bash("fetch", untrusted=True),
+        phase("ask", shown, "fetch"),
+        agent("a", "${phases.ask.output.artifact} ${phases.ask.output.comment}", "ask"),
+        agent("b", "${phases.ask.output}", "a"),
+    )
+    story.end("fetch", output="O")
+
+    story.end("ask", output={"artifact": "O", "comment": "fine"})
+
+    (step,) = story.steps
+    assert isinstance(step, SubmitPhase)
+    assert step.prompt == '<untrusted source="phases.ask.output.artifact">O</untrusted> fine'
+    story.end("a")
+    (step,) = story.steps
+    assert isinstance(step, SubmitPhase)
+    assert step.prompt.startswith('<untrusted source="phases.ask.output">{')
+
+
+def test_comment_of_a_person_in_a_loop_is_not_untrusted() -> None:
+    shown = GateAction(summary="ok?", artifact=Artifact(kind=ArtifactKind.OUTPUT, phase="plan"))
+    plan = agent("plan", "${loop.previous.ask.comment}|${loop.previous.plan}", untrusted=True)
+    story = Story(block("x", plan, phase("ask", shown, "plan"), loop=loop("false", 2)))
+    story.end("x[1]/plan", output="P")
+
+    story.end("x[1]/ask", output={"approved": True, "artifact": "P", "comment": "more"})
+
+    step = story.steps[-1]
+    assert isinstance(step, SubmitPhase)
+    assert step.prompt == 'more|<untrusted source="loop.previous.plan">P</untrusted>'
+
+
+def test_texts_that_a_webhook_takes_from_its_message_are_untrusted() -> None:
+    prompt = "${trigger.actor} ${trigger.repo} ${trigger.type} ${trigger.issue_number}"
+    for kind, actor in (
+        (TriggerType.WEBHOOK, '<untrusted source="trigger.actor">bob</untrusted>'),
+        (TriggerType.MANUAL, "bob"),
+    ):
+        story = Story(
+            agent("a", prompt), trigger=RunTrigger(type=kind, actor="bob", issue_number=7)
+        )
+
+        (step,) = story.steps
+        assert isinstance(step, SubmitPhase)
+        assert step.prompt == f"{actor}  {kind.value} 7"

@@ -5,13 +5,19 @@ Only what the expression uses is read: an output that nothing asks for is never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
-from nightherd.model.workflows.definition import CommandAction, Phase, WorkflowDefinition
+from nightherd.model.workflows.definition import (
+    CommandAction,
+    GateAction,
+    Phase,
+    WorkflowAction,
+    WorkflowDefinition,
+)
 from nightherd.model.workflows.expressions.checker import check_tree
 from nightherd.model.workflows.expressions.evaluate import Scope
 from nightherd.model.workflows.expressions.parser import parse
@@ -30,6 +36,8 @@ from nightherd.model.workflows.triggers import (
 )
 
 PAYLOAD = ("trigger", "payload")
+SENT = ("id", "actor", "repo", "channel")
+"""Texts of the trigger that a webhook or chat takes from its message."""
 Prefixes = frozenset[tuple[str | int, ...]]
 
 
@@ -66,10 +74,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             "phases": {name: self.phase_values(place, used) for name, place in phases.items()},
         }
         untrusted: set[tuple[str | int, ...]] = {PAYLOAD}
+        if self.trigger.is_from_other_people:
+            untrusted.update(("trigger", name) for name in SENT)
         untrusted.update(("inputs", name) for name in self.untrusted_inputs())
         for name, place in phases.items():
-            if has_untrusted(place.phase):
-                untrusted |= {("phases", name, "output"), ("phases", name, "error")}
+            parts = [("phases", name, "output", *part) for part in _untrusted_parts(place)]
+            untrusted.update(parts, [("phases", name, "error")] if parts else [])
         item_owner = _owner(instance, is_item=True)
         loop_owner = _owner(instance, is_item=False)
         item_type, loop_type = None, None
@@ -80,7 +90,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         if loop_owner is not None:
             loop_type = loop_names(loop_owner.phase)
             values["loop"] = self.loop_values(loop_owner, used)
-            untrusted |= {("loop", "previous")} if has_untrusted(loop_owner.phase) else set()
+            inside = _untrusted_parts(loop_owner)
+            untrusted.update(("loop", "previous", *part) for part in inside)
         types = root_types(
             input_names(self.definition.inputs),
             TRIGGER_NAMES,
@@ -168,6 +179,20 @@ def _resolve(name: str, instance: Instance, at: At) -> Instance | None:
         if sibling is not None:
             return sibling
     return None
+
+
+def _untrusted_parts(instance: Instance) -> Iterator[tuple[str, ...]]:
+    """Yield the parts of a phase's output that hold what other people wrote; a gate hands on what it shows."""
+    phase = instance.phase
+    if phase.untrusted or (isinstance(phase.action, WorkflowAction) and has_untrusted(phase)):
+        yield ()
+    elif isinstance(phase.action, GateAction) and phase.action.artifact is not None:
+        shown = _resolve(phase.action.artifact.phase or "", instance, At.BODY)
+        if shown is not None and any(True for _ in _untrusted_parts(shown)):
+            yield () if phase.for_each is not None else ("artifact",)
+    for inner in instance.inside():
+        for part in _untrusted_parts(inner):
+            yield () if phase.for_each is not None else (inner.phase.name, *part)
 
 
 def _owner(instance: Instance, *, is_item: bool) -> Instance | None:

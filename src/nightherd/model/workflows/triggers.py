@@ -179,9 +179,14 @@ class RunTrigger(msgspec.Struct, frozen=True, kw_only=True):
     untrusted_inputs: frozenset[str] = frozenset()
     """Inputs that hold what other people wrote, besides those of webhooks and chats: a parent run's."""
 
+    @property
+    def is_from_other_people(self) -> bool:
+        """Whether a message of other people started the run."""
+        return self.type in FROM_OTHER_PEOPLE
+
     def is_untrusted(self, name: str) -> bool:
         """Return whether an input holds what other people wrote."""
-        return self.type in FROM_OTHER_PEOPLE or name in self.untrusted_inputs
+        return self.is_from_other_people or name in self.untrusted_inputs
 
 
 FROM_OTHER_PEOPLE = frozenset(

@@ -49,11 +49,11 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     names: Names
     values: Mapping[str, Any]
     untrusted: frozenset[tuple[str | int, ...]] = frozenset({("trigger", "payload")})
-    """Paths whose values other people wrote; everything below them too."""
+    """Paths whose values other people wrote; everything below them too, and what holds them."""
 
     def is_untrusted(self, path: tuple[str | int, ...]) -> bool:
-        """Return whether what stands at `path` comes from other people."""
-        return any(path[: len(prefix)] == prefix for prefix in self.untrusted)
+        """Return whether what stands at `path` comes from other people, or a part of it."""
+        return any(path[: len(prefix)] == prefix[: len(path)] for prefix in self.untrusted)
 
 
 class _NoValueError(Exception):
