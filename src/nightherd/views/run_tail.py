@@ -107,9 +107,11 @@ class RunFollower:
         before = self._known.get(node.id)
         self._known[node.id] = node.status
         about: dict[str, Any] = {"run_id": run.id, "phase": phase, "job_id": node.job_id}
-        is_begun = node.kind not in (NodeKind.NONE, NodeKind.GROUP) and node.kept_from is None
+        message = None if node.has_ended else node.message
+        is_shown = node.kind is not NodeKind.GROUP or message is not None
+        is_begun = node.kind is not NodeKind.NONE and is_shown and node.kept_from is None
         if before is None and is_begun:
-            yield RunLine(at=node.created_at, status=BEGAN, **about)
+            yield RunLine(at=node.created_at, status=BEGAN, message=message, **about)
         if node.status is NodeStatus.PAUSED:
             yield from self._paused(run, node, about, is_new=before is None)
         elif node.has_ended and before is not node.status:

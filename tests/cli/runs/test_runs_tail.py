@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from surfaces.drivers import Cli, Shell
 
 
@@ -86,3 +88,48 @@ def test_follow_shows_jobs_that_begin_later(flows: Path) -> None:
     assert b"deployed | \xe2\x9c\x94 succeeded" in out
     assert b"after | wrote after" in out
     shell.close()
+
+
+MESSAGES = """\
+workflows:
+  told:
+    phases:
+      - name: good
+        bash: echo done
+        messages: {on_start: good begins, on_success: "good said ${phases.good.output}"}
+      - name: quiet
+        bash: "true"
+        messages: {on_start: quiet begins}
+      - name: bad
+        bash: exit 3
+        messages: {on_failure: "bad ended with ${phases.bad.exit_code}"}
+  waits:
+    phases:
+      - name: pause
+        wait: {event: go}
+        messages: {on_start: pause begins, on_success: pause is over}
+      - name: both
+        messages: {on_start: both begin}
+        phases: [{name: inner, wait: {event: stop}}]
+"""
+
+
+def test_messages_of_phases_are_shown_when_they_begin_and_end(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nightherd.yaml").write_text(MESSAGES)
+
+    cli("workflow", "run", "told", "--wait")
+    ended = cli("runs", "tail", "@last", "-n", "all").out.splitlines()
+    begun = cli("workflow", "run", "waits").out.splitlines()
+    cli("runs", "signal", "@last", "go")
+    later = cli("runs", "tail", "@last", "-n", "all").out.splitlines()
+
+    assert "good | ✔ succeeded: good said done" in ended
+    assert "quiet | ✔ succeeded" in ended
+    place = ended.index("bad | ✗ failed: exit code 3")
+    assert ended[place + 1] == "bad |   bad ended with 3"
+    assert begun[0] == "pause | - began: pause begins"
+    assert "pause | ✔ succeeded: pause is over" in later
+    assert "both | - began: both begin" in later

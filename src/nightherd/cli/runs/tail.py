@@ -96,4 +96,5 @@ def line_text(line: RunLine, screen: Screen) -> str | None:
     if line.kept_from is not None:
         return screen.out.dim(f"- kept from {line.kept_from}: {line.status}")
     error = f": {one_line(line.error)}" if line.error else told
-    return f"{screen.out.status(line.status or '')}{error}"
+    message = f"\n  {one_line(line.message)}" if line.error and line.message else ""
+    return f"{screen.out.status(line.status or '')}{error}{message}"

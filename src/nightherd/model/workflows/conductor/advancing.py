@@ -196,7 +196,7 @@ class Advancing:
         for node in ended:
             if node.kind is NodeKind.UNTIL:
                 continue
-            message = end_message(
+            told = end_message(
                 self.definition,
                 inputs,
                 trigger,
@@ -205,8 +205,9 @@ class Advancing:
                 self.records.output,
                 node.key,
             )
-            if message is not None:
-                self._write(replace(node, message=row_text(message)))
+            # What was said when it began is over.
+            if (message := row_text(told)) != node.message:
+                self._write(replace(node, message=message))
 
     def _carry_out(self, decision: Decision, trigger: RunTrigger) -> None:
         beginnings = Beginnings(
@@ -250,7 +251,7 @@ class Advancing:
                 error=row_text(effect.error),
                 cause=effect.cause,
                 is_final=effect.is_final,
-                message=message or known.message,
+                message=message if effect.has_ended else message or known.message,
             )
         number = self.next_number
         self.next_number += 1

@@ -92,7 +92,8 @@ class Beginnings(PhaseJobs, frozen=True, kw_only=True):
         if not isinstance(gate, GateAction):
             raise TypeError(f"{node.id} is no gate")
         key = f"gate:{node.id}"
-        expires = gate.expires or step.phase.timeout
+        given = (gate.expires, step.phase.timeout)
+        expires = min((one for one in given if one is not None), default=None)
         body: dict[str, Any] = {
             "summary": step.summary,
             "workflow": self.run.workflow_name,
