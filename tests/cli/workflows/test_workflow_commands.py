@@ -258,3 +258,32 @@ def test_a_command_about_an_agent_does_not_speak_of_workflows(project: Path, cli
 
 
 COMMAND = "phases: [{name: a, bash: ls}]\n"
+
+
+@pytest.mark.parametrize("name", [(), ("small",)])
+def test_check_fails_where_the_fleet_file_cannot_be_read(
+    project: Path, cli: Cli, name: tuple[str, ...]
+) -> None:
+    (project / "nightherd.yaml").write_text("agents: [\n")
+
+    result = cli("workflow", "check", *name)
+
+    assert result.code == 78
+    assert "nightherd.yaml:2:1: not valid YAML" in result.out + result.err
+
+
+@pytest.mark.parametrize(
+    ("key", "file"), [("prompt_file: ../go.md", "go.md"), ("skill: go", "skills/go/SKILL.md")]
+)
+def test_check_fails_where_a_prompt_or_skill_is_not_text(
+    project: Path, cli: Cli, key: str, file: str
+) -> None:
+    (project / file).parent.mkdir(parents=True, exist_ok=True)
+    (project / file).write_bytes(b"go \xff")
+    (project / "workflows" / "build.yaml").write_text(
+        f"phases:\n- {{name: a, agent: coder, {key}}}\n"
+    )
+
+    for result in (cli("workflow", "check"), cli("workflow", "check", "build")):
+        assert result.code == 78
+        assert f"{file}:1:4: not UTF-8 text: byte 0xff" in result.out

@@ -37,6 +37,9 @@ def check(ctx: click.Context, name: str | None) -> None:
         state_dir=invocation.named_state,
     )
     if name is not None and name not in checked.workflow_files:
+        unread = [one for one in checked.problems if is_unread(one)]
+        if unread:
+            raise ConfigInvalidError(unread)
         raise not_found(name, checked.workflow_files)
     problems = [one for one in checked.problems if is_about(one, checked, name)]
     errors = [one for one in problems if one.severity is Severity.ERROR]
@@ -53,7 +56,12 @@ def is_about(problem: Problem, checked: CheckedFleet, name: str | None) -> bool:
     owner = owner_of(problem, checked)
     if name is not None:
         return owner == name
-    return owner is not None or problem.path == SECTION
+    return owner is not None or problem.path == SECTION or is_unread(problem)
+
+
+def is_unread(problem: Problem) -> bool:
+    """Whether a whole file could not be read, which may declare workflows."""
+    return problem.severity is Severity.ERROR and not problem.path
 
 
 def owner_of(problem: Problem, checked: CheckedFleet) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.config.documents import UnreadableError, decode, read_bytes
 from nightherd.config.merge import absolute_path
@@ -114,7 +115,7 @@ class ActionResolver(msgspec.Struct):
             self.findings.add(problem_at(named_by, message, path=self.where))
             return ""
         if isinstance(decoded, Problem):
-            self.findings.add(decoded)
+            self.findings.add(replace(decoded, path=self.where))
             return ""
         source, text = decoded
         self.places.put((*path, "prompt"), RawText(source, text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.config.documents import UnreadableError, decode, read_bytes
 from nightherd.config.report import Findings
@@ -65,7 +66,7 @@ class Skills(msgspec.Struct, frozen=True, kw_only=True):
         """Return the text of a skill file that was read."""
         decoded = decode(path, content)
         if isinstance(decoded, Problem):
-            self.findings.add(decoded)
+            self.findings.add(replace(decoded, path=where))
             return ""
         text = without_front_matter(decoded[1])
         if not text:
