@@ -14,11 +14,14 @@ from nightherd.model.workflows.definition import (
     Phase,
     WorkflowAction,
     WorkflowDefinition,
+    every_phase,
 )
 from nightherd.model.workflows.finding import DefinitionPath, Finding
 
 DEEPEST_CALLS = 5
 """Levels of workflows that run others."""
+MOST_LINKED_PHASES = 10_000
+"""Phases of a workflow and of all that it runs: a run keeps a copy of each."""
 
 
 class Links:
@@ -33,6 +36,9 @@ class Links:
         self.complete: dict[str, LoadedWorkflow] = {}
         self.levels: dict[str, int] = {}
         """How many levels of workflows each one has, itself included."""
+        self.sizes: dict[str, int] = {}
+        """How many phases each one has, with those of the workflows that it runs."""
+        self.oversized: set[str] = set()
 
     def all(self) -> dict[str, LoadedWorkflow]:
         """Return every workflow with those it runs."""
@@ -41,8 +47,9 @@ class Links:
     def link(self, name: str, calls: tuple[str, ...]) -> LoadedWorkflow:
         """Return one workflow with those it runs; `calls` leads to it."""
         if name not in self.complete:
-            self.levels[name] = 1
             workflow = self.loaded[name]
+            self.levels[name] = 1
+            self.sizes[name] = sum(1 for _ in every_phase(workflow.definition.phases))
             phases = self.phases(workflow, workflow.definition.phases, ("phases",), calls)
             definition = replace(workflow.definition, phases=phases)
             self.complete[name] = replace(workflow, definition=definition)
@@ -95,11 +102,18 @@ class Links:
         elif name in self.loaded:
             child = self.link(name, (*calls, name)).definition
             levels = self.levels[name] + 1
-            if levels <= DEEPEST_CALLS:
+            size = self.sizes[calls[-1]] + self.sizes[name]
+            if levels <= DEEPEST_CALLS and size <= MOST_LINKED_PHASES:
                 self.levels[calls[-1]] = max(self.levels[calls[-1]], levels)
+                self.sizes[calls[-1]] = size
                 return child
             message = f"workflows run others more than {DEEPEST_CALLS} levels deep"
-            report(workflow, Finding(path=place, message=message), self.findings)
+            if levels <= DEEPEST_CALLS:
+                message = f"more than {MOST_LINKED_PHASES:,} phases, with those of the workflows that it runs"
+            # What is too large is said once, not for each phase from there on.
+            if calls[-1] not in self.oversized or levels > DEEPEST_CALLS:
+                report(workflow, Finding(path=place, message=message), self.findings)
+            self.oversized.add(calls[-1])
         elif name not in self.declared:
             home = workflow.home
             own, known = home.own_name(name), home.own_names(self.declared)

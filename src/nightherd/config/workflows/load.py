@@ -69,7 +69,7 @@ def load_workflows(
         workflow = read_workflow(source, findings=findings, known=known)
         if workflow is not None:
             loaded[name] = workflow
-    linked = Links(loaded, sources.keys(), findings).all()
+    linked = Links(loaded, declared, findings).all()
     for workflow in linked.values():
         _check(workflow, known, findings)
     return linked
