@@ -128,7 +128,8 @@ def report_unknown_key(
             target.key or target.node,
             f"unknown key {quote(name)}",
             path=joined(path, target.path),
-            hint=did_you_mean(name, names),
+            # A key of another kind of entry is spelt as it should be.
+            hint=None if name in names else did_you_mean(name, names),
         )
     )
     return nearest(name, names)

@@ -92,6 +92,8 @@ def complaint(kind: str, context: Mapping[str, Any], node: Node) -> Complaint:
 
 def not_one_of(choices: list[str], node: Node) -> Complaint:
     """A word that is not among the words a key takes."""
+    if not choices:
+        return f"expected true, got {described(node)}", None
     if not isinstance(node, ScalarNode) or not node.text:
         return f"expected one of {listed(choices)}, got {described(node)}", None
     hint = None if node.secret else spelling(node, choices)

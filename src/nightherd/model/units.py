@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import NewType
 
@@ -34,6 +34,21 @@ def parse_duration(text: str) -> timedelta:
     if total_ms > LONGEST.total_seconds() * 1_000:
         raise InvalidValueError(f"{text[:40]!r} is longer than a hundred years")
     return timedelta(milliseconds=total_ms)
+
+
+def parse_instant(text: str) -> datetime:
+    """The instant that `text` spells, in UTC, or `InvalidValueError`."""
+    shown = f"{text[:40]!r}"
+    try:
+        instant = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidValueError(f"{shown} is not an instant; write 2026-11-15T12:00:00Z") from None
+    if instant.tzinfo is None:
+        raise InvalidValueError(f"{shown} has no time zone; add Z for UTC")
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        raise InvalidValueError(f"{shown} is not an instant that can be kept") from None
 
 
 def elapsed_ms(begun_at: datetime, ended_at: datetime) -> int:

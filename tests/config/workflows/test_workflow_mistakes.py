@@ -82,15 +82,15 @@ def test_a_misspelt_key_is_suggested(flows: WorkflowFolder) -> None:
         ("bash: ls, when: phases.zz.status == 'x'", 'zz', "phases has no field 'zz'"),
         ("bash: ls, when: 1 < 'x'", '1 <', "'<' cannot order a number and a text"),
         ('bash: ls, when: a bb', 'bb', 'the expression cannot be read here'),
-        ("bash: 'echo ${inputs.x}'", '${', "a command cannot contain '${'"),
+        ("bash: 'echo ${inputs.x}'", '${', "a command cannot contain expressions"),
         ("bash: ls, env: {A: '${nope}'}", 'nope', "unknown name 'nope'"),
         ("bash: ls, stdin: '${nope}'", 'nope', "unknown name 'nope'"),
         ('bash: ls, for_each: inputs.x', 'x', "inputs has no field 'x'"),
         ('bash: ls, for_each: {items: inputs.x}', 'x', "inputs has no field 'x'"),
         ('bash: ls, loop: {max_iterations: 2}', '{max', "a loop needs 'until' or 'until_command' to end it"),
         ('bash: ls, loop: {max_iterations: 2, until: inputs.zz}', 'zz', "inputs has no field 'zz'"),
-        ("bash: ls, loop: {max_iterations: 2, until_command: 'a ${b}'}", '${', "a command cannot contain '${'"),
-        ("bash: ls, loop: {max_iterations: 2, until_command: {python: '${b}'}}", '${', "a command cannot contain '${'"),
+        ("bash: ls, loop: {max_iterations: 2, until_command: 'a ${item}'}", '${', "a command cannot contain expressions"),
+        ("bash: ls, loop: {max_iterations: 2, until_command: {python: '${ run.id }'}}", '${', "a command cannot contain expressions"),
         ('bash: ls, loop: {max_iterations: 2, until_command: {}}', '{}', "an until_command has either 'bash' or 'python'"),
         ('bash: ls, depends_on: [bb]', 'bb', "there is no phase 'bb' beside this one"),
         ('bash: ls, depends_on: bb', 'bb', "there is no phase 'bb' beside this one"),
@@ -110,10 +110,21 @@ def test_a_misspelt_key_is_suggested(flows: WorkflowFolder) -> None:
         ('gate: ok?', 'ok', "expected a mapping of keys to values, got the text 'ok?'"),
         ("wait: '${nope}'", 'nope', "unknown name 'nope'"),
         ("wait: {for: '${nope}'}", 'nope', "unknown name 'nope'"),
+        ('wait: 1h, timeout: 1m', '1m', 'a wait for a time ends by itself and takes no timeout'),
+        ('wait: soon', 'soon', "'soon' is not a duration; write 200ms, 90s, 30m, 2h, 1d or 1w"),
+        ('wait: {until: tomorrow}', 'tomorrow', "'tomorrow' is not an instant; write 2026-11-15T12:00:00Z"),
+        ("wait: {until: '2026-11-15T12:00:00'}", "'2026", "'2026-11-15T12:00:00' has no time zone; add Z for UTC"),
+        ("wait: {until: '9999-12-31T23:59:59-10:00'}", "'9999", "'9999-12-31T23:59:59-10:00' is not an instant that can be kept"),
+        ("gate: {summary: x, artifact: {phase: 'a.output == phases.a'}}", "'a.", "there is no phase 'a.output == phases.a'"),
+        ('gate: {summary: x, artifact: {diff: false}}', 'false', 'expected true, got false'),
+        ("bash: ls, env: {'A=B': x}", "'A=B'", "'A=B' is not the name of a variable"),
+        ('bash: ls, env: {A: "x\\0y"}', '"x', "the value of 'A' holds a NUL character"),
+        ('bash: "a\\0b"', '"a', 'the command holds a NUL character'),
+        ('python: ls, loop: {max_iterations: 2, until_command: "a\\0b"}', '"a', 'the command holds a NUL character'),
         ('workflow: nope', 'nope', "the fleet has no workflow 'nope'"),
         ('workflow: w', 'w', 'these workflows run each other: w -> w'),
         ('phases: []', '[]', 'there are no phases'),
-        ("phases: [{name: b, bash: '${'}]", '${', "a command cannot contain '${'"),
+        ("phases: [{name: b, bash: '${phases[0]}'}]", '${', "a command cannot contain expressions"),
         ("review: {agent: reviewer, prompt: '${nope}', fix: {agent: coder}}", 'nope', "unknown name 'nope'"),
         ("review: {agent: reviewer, prompt: x, fix: {agent: coder, prompt: '${nope}'}}", 'nope', "unknown name 'nope'"),
         ('review: {agent: reviewer, prompt: x, fix: {agent: codr}}', 'codr', "the fleet has no agent 'codr'"),
@@ -228,7 +239,7 @@ def test_inputs_of_triggers_are_located(flows: WorkflowFolder) -> None:
     flows.workflow(
         """\
         inputs: {n: {type: number, required: true}}
-        concurrency: {key: "${phases.a.output}"}
+        concurrency: {max_runs: 1, key: "${phases.a.output}"}
         on:
           schedules:
             s: {interval: 1h, inputs: {n: x}}
@@ -240,7 +251,7 @@ def test_inputs_of_triggers_are_located(flows: WorkflowFolder) -> None:
     )
 
     assert flows.errors() == [
-        "workflows/w.yaml:2:23 unknown name 'phases'",
+        "workflows/w.yaml:2:36 unknown name 'phases'",
         "workflows/w.yaml:5:35 the input 'n' is a number; this is a text",
         "workflows/w.yaml:7:5 the fleet has no webhook 'gihub'",
         "workflows/w.yaml:7:28 unknown name 'inputs'",
@@ -314,6 +325,53 @@ def test_workflows_that_run_each_other_in_a_circle_are_named(flows: WorkflowFold
     flows.workflow("phases: {x: {workflow: a}}\n", "b")
 
     assert flows.errors() == ["workflows/b.yaml:1:24 these workflows run each other: a -> b -> a"]
+
+
+def test_workflows_that_run_others_have_a_limited_number_of_phases(flows: WorkflowFolder) -> None:
+    calls = "".join(f"  p{number}: {{workflow: NEXT}}\n" for number in range(20))
+    for name, following in (("a", "b"), ("b", "c"), ("c", "d")):
+        flows.workflow(f"phases:\n{calls.replace('NEXT', following)}", name)
+    commands = "".join(f"  p{number}: {{bash: ls}}\n" for number in range(20))
+    flows.workflow(f"phases:\n{commands}", "d")
+
+    assert flows.errors() == [
+        "workflows/a.yaml:3:18 more than 10,000 phases, with those of the workflows that it runs"
+    ]
+
+
+def test_command_has_the_variables_of_its_shell(flows: WorkflowFolder) -> None:
+    flows.workflow("phases:\n- {name: a, bash: 'echo ${HOME:-x} ${#PATH} ${items[@]} ${inputs}'}\n")
+
+    assert flows.errors() == []
+
+
+def test_workflow_that_cannot_be_read_is_not_unknown_as_well(flows: WorkflowFolder) -> None:
+    flows.workflow("phases: {x: {workflow: b}}\n", "a")
+    flows.workflow("phases: [\n", "b")
+
+    assert [error.split(" ")[0] for error in flows.errors()] == ["workflows/b.yaml:2:1"]
+
+
+@pytest.mark.parametrize("key", ["key: x", "when_busy: drop"])
+def test_concurrency_without_a_number_of_runs_is_refused(flows: WorkflowFolder, key: str) -> None:
+    flows.workflow(f"concurrency: {{{key}}}\nphases: [{{name: a, bash: ls}}]\n")
+
+    word = key.split(":")[0]
+    assert flows.errors() == [f"workflows/w.yaml:1:15 '{word}' has no effect without 'max_runs'"]
+
+
+def test_key_of_another_kind_of_phase_is_not_suggested_for_itself(flows: WorkflowFolder) -> None:
+    flows.workflow("phases:\n- name: a\n  agnt: coder\n  prompt: x\n")
+
+    hints = [problem.hint for problem in flows.problems()]
+    assert hints == ["did you mean 'agent'?", None]
+
+
+def test_name_of_a_phase_that_is_too_long_says_so(flows: WorkflowFolder) -> None:
+    flows.workflow(f"phases:\n- {{name: {'a' * 61}, bash: ls}}\n")
+
+    (error,) = flows.errors()
+    assert error.endswith("is longer than 60 characters")
 
 
 def test_workflows_run_others_five_levels_deep_and_no_more(flows: WorkflowFolder) -> None:

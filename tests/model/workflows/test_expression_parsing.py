@@ -195,3 +195,15 @@ def test_any_text_is_an_expression_or_a_mistake_inside_it(text: str) -> None:
     else:
         assert spelled(parse(text[tree.start : tree.end])) == spelled(tree)
         assert all(0 <= path.start < path.end <= len(text) for path in paths_of(tree))
+
+
+def test_index_in_an_index_is_refused_at_any_depth() -> None:
+    for depth in (1, 60, 199):
+        mistake = parse("a[" * depth + "a[0]" + "]" * depth)
+        assert isinstance(mistake, Mistake)
+
+
+def test_index_may_be_negative_and_nothing_else_may_have_a_sign() -> None:
+    assert spelled(parse("a[-1]")) == "a[-1]"
+    for text in ("a[-'x']", "a[--1]", "a[true]", "a[-true]", "a[1.5]", "a[null]"):
+        assert isinstance(parse(text), Mistake), text

@@ -59,6 +59,15 @@ class RunConcurrency(Model):
         description="What happens to a further one: it waits, is dropped, or replaces the oldest.",
     )
 
+    @model_validator(mode="after")
+    def limits_something(self) -> Self:
+        """Only a number of runs can be reached."""
+        for key in ("key", "when_busy"):
+            if self.max_runs is None and key in self.model_fields_set:
+                message = f"'{key}' has no effect without 'max_runs'"
+                raise refuse("incomplete", message, key=key)
+        return self
+
 
 class RunSchedule(Model):
     """A rule in time that starts runs."""

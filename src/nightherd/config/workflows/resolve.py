@@ -58,6 +58,7 @@ SAME_PLACE = (
     ("trigger_rule",),
     ("when",),
     ("retries",),
+    ("timeout",),
     ("for_each",),
     ("for_each", "items"),
     ("for_each", "max_parallel"),

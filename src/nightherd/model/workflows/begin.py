@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.units import parse_duration
+from nightherd.model.units import parse_duration, parse_instant
 from nightherd.model.workflows.definition import (
     AgentAction,
     ArtifactKind,
@@ -274,19 +273,12 @@ def _start_wait(
         return StartWait(key=key, phase=phase, duration=duration, message=message)
     if wait.until is not None:
         text = filled(context, instance, body, "wait.until", wait.until, render_plain)
-        return StartWait(key=key, phase=phase, until=_instant(text), message=message)
+        try:
+            until = parse_instant(text)
+        except InvalidValueError as error:
+            raise CannotBeginError(f"wait.until: {error.message}") from error
+        return StartWait(key=key, phase=phase, until=until, message=message)
     return StartWait(key=key, phase=phase, event=wait.event, message=message)
-
-
-def _instant(text: str) -> datetime:
-    try:
-        instant = datetime.fromisoformat(text.strip())
-    except ValueError:
-        message = f"wait.until: {text[:40]!r} is not an instant; write 2026-11-15T12:00:00Z"
-        raise CannotBeginError(message) from None
-    if instant.tzinfo is None:
-        raise CannotBeginError(f"wait.until: {text[:40]!r} has no time zone; add Z for UTC")
-    return instant.astimezone(UTC)
 
 
 def message_text(context: Context, instance: Instance, at: At, text: str | None) -> str | None:

@@ -10,6 +10,7 @@ from nightherd.model.problem import Severity
 from nightherd.model.text import quote
 from nightherd.model.workflows.check_expressions import check_expressions, names_used
 from nightherd.model.workflows.check_sessions import check_sessions
+from nightherd.model.workflows.command import is_variable_name
 from nightherd.model.workflows.definition import (
     DEEPEST,
     MOST_ITERATIONS,
@@ -21,6 +22,7 @@ from nightherd.model.workflows.definition import (
     CommandAction,
     GateAction,
     Phase,
+    UntilCommand,
     WaitAction,
     WorkflowDefinition,
     every_phase,
@@ -106,7 +108,10 @@ def _check_names(phases: tuple[Phase, ...], path: DefinitionPath) -> Iterator[Fi
     first: dict[str, int] = {}
     for place, phase in enumerate(phases):
         name_path = (*path, place, "name")
-        if not PHASE_NAME.fullmatch(phase.name) or len(phase.name) > LONGEST_NAME:
+        if len(phase.name) > LONGEST_NAME:
+            message = f"{quote(phase.name)} is longer than {LONGEST_NAME} characters"
+            yield Finding(path=name_path, message=message)
+        elif not PHASE_NAME.fullmatch(phase.name):
             message = f"{quote(phase.name)} is not the name of a phase: small letters, digits and '_', beginning with a letter"
             yield Finding(path=name_path, message=message)
         elif phase.name in first:
@@ -141,6 +146,8 @@ def _check_phase(phase: Phase, path: DefinitionPath) -> Iterator[Finding]:
     yield from _check_loop(phase, path)
     match phase.action:
         case AgentAction(output=schema) | CommandAction(output=schema):
+            if isinstance(phase.action, CommandAction):
+                yield from _check_command(phase.action, (*path, "action"))
             if schema is not None:
                 yield from _check_output(schema, (*path, "action", "output"))
         case GateAction() as gate:
@@ -152,14 +159,36 @@ def _check_phase(phase: Phase, path: DefinitionPath) -> Iterator[Finding]:
             if given.count(None) != 2:
                 message = "a wait has one of 'for', 'until' and 'event'"
                 yield Finding(path=(*path, "action"), message=message)
+            is_repeated = phase.loop is not None or phase.for_each is not None
+            if phase.timeout is not None and wait.event is None and not is_repeated:
+                message = "a wait for a time ends by itself and takes no timeout"
+                yield Finding(path=(*path, "timeout"), message=message)
         case _:
             pass
+
+
+def _check_command(
+    command: CommandAction | UntilCommand, path: DefinitionPath
+) -> Iterator[Finding]:
+    """Yield what no process can be started with."""
+    if "\0" in command.command:
+        yield Finding(path=(*path, "command"), message="the command holds a NUL character")
+    for name, value in command.env.items():
+        place = (*path, "env", name)
+        if not is_variable_name(name):
+            message = f"{quote(name)} is not the name of a variable"
+            yield Finding(path=place, message=message, word=name)
+        elif "\0" in value:
+            message = f"the value of {quote(name)} holds a NUL character"
+            yield Finding(path=place, message=message)
 
 
 def _check_loop(phase: Phase, path: DefinitionPath) -> Iterator[Finding]:
     loop = phase.loop
     if loop is None:
         return
+    if loop.until_command is not None:
+        yield from _check_command(loop.until_command, (*path, "loop", "until_command"))
     if loop.until is None and loop.until_command is None:
         message = "a loop needs 'until' or 'until_command' to end it"
         yield Finding(path=(*path, "loop"), message=message)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from nightherd.errors import InvalidValueError
 from nightherd.model.text import quote
+from nightherd.model.units import parse_duration, parse_instant
 from nightherd.model.workflows.definition import (
     AgentAction,
     BlockAction,
@@ -23,8 +26,8 @@ from nightherd.model.workflows.definition import (
 )
 from nightherd.model.workflows.expressions.checker import check_expression
 from nightherd.model.workflows.expressions.evaluate import Scope, evaluate
-from nightherd.model.workflows.expressions.templates import check_template
-from nightherd.model.workflows.expressions.tree import Path, paths_of
+from nightherd.model.workflows.expressions.templates import check_template, parse_template
+from nightherd.model.workflows.expressions.tree import IDENTIFIER, Mistake, Path, paths_of
 from nightherd.model.workflows.expressions.types import (
     ANY,
     LIST,
@@ -45,6 +48,10 @@ from nightherd.model.workflows.triggers import (
     input_names,
 )
 
+EXPRESSION_IN_COMMAND = re.compile(
+    r"\$\{\s*(?:item\b|(?:inputs|trigger|phases|run|loop)\s*[.\[])", re.ASCII
+)
+"""What would be an expression elsewhere; bash has no such names, `item` apart."""
 COMMAND_HINT = "pass values by 'env' or 'stdin'; in bash write $NAME"
 
 
@@ -124,10 +131,26 @@ class ExpressionCheck(msgspec.Struct):
             case GateAction() as gate:
                 self.gate(gate, frame, path)
             case WaitAction() as wait:
-                self.template((*path, "duration"), wait.duration, names)
-                self.template((*path, "until"), wait.until, names)
+                self.wait((*path, "duration"), wait.duration, names, parse_duration)
+                self.wait((*path, "until"), wait.until, names, parse_instant)
             case BlockAction() as block:
                 self.block(block.phases, frame, (*path, "phases"))
+
+    def wait(
+        self, path: DefinitionPath, text: str | None, names: Names, parse: Callable[[str], Any]
+    ) -> None:
+        """Check how long a wait takes; a text without values can be read already."""
+        before = len(self.findings)
+        self.template(path, text, names)
+        if text is None or len(self.findings) > before:
+            return
+        template = parse_template(text)
+        if isinstance(template, Mistake) or any(template.places):
+            return
+        try:
+            parse("".join(part for part in template.parts if isinstance(part, str)))
+        except InvalidValueError as error:
+            self.findings.append(Finding(path=path, message=error.message))
 
     def gate(self, gate: GateAction, frame: Frame, path: DefinitionPath) -> None:
         """Check what a gate shows."""
@@ -136,7 +159,12 @@ class ExpressionCheck(msgspec.Struct):
             return
         self.template((*path, "artifact", "file"), gate.artifact.file, frame.names)
         name = gate.artifact.phase
-        if name is not None:
+        if name is not None and IDENTIFIER.fullmatch(name) is None:
+            message = f"there is no phase {quote(name)}"
+            place = (*path, "artifact", "phase")
+            known = tuple(frame.visible)
+            self.findings.append(Finding(path=place, message=message, word=name, known=known))
+        elif name is not None:
             text = f"phases.{name}.output"
             checked = check_expression(text, frame.names)
             self.used += [] if checked.tree is None else paths_of(checked.tree)
@@ -150,11 +178,12 @@ class ExpressionCheck(msgspec.Struct):
     def command(
         self, path: DefinitionPath, command: CommandAction | UntilCommand, names: Names
     ) -> None:
-        """Check a command: no value becomes a part of its text."""
-        start = command.command.find("${")
-        if start >= 0:
-            message = "a command cannot contain '${'"
+        """Check a command: no value becomes a part of its text, where `${` is the shell's own."""
+        expression = EXPRESSION_IN_COMMAND.search(command.command)
+        if expression is not None:
+            message = "a command cannot contain expressions"
             place = (*path, "command")
+            start = expression.start()
             self.findings.append(
                 Finding(path=place, message=message, start=start, width=2, hint=COMMAND_HINT)
             )

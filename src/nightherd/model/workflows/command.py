@@ -62,12 +62,17 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True):
         return spec
 
 
+def is_variable_name(name: str) -> bool:
+    """Return whether an environment can have a variable of that name."""
+    return bool(name) and "=" not in name and "\0" not in name
+
+
 def check_values(spec: CommandSpec) -> None:
     """Raise `InvalidValueError` for what no process can be started with."""
     if "\0" in spec.command:
         raise InvalidValueError("the command holds a NUL character")
     for name, value in spec.env.items():
-        if not name or "=" in name or "\0" in name:
+        if not is_variable_name(name):
             raise InvalidValueError(f"env: {name!r} is not the name of a variable")
         if "\0" in value:
             raise InvalidValueError(

@@ -175,14 +175,15 @@ class _Parser(msgspec.Struct):
                 raise self.refused(node, "only a name has fields")
 
     def subscript(self, node: ast.expr) -> Step:
-        index = self.node(node, 1)
         start, end = self.place(node)
+        sign, literal = 1, node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            sign, literal = -1, node.operand
+        index = self.literal(literal).value if isinstance(literal, ast.Constant) else None
         match index:
-            case Literal(value=str() as name):
-                return Step(name, start, end)
-            case Literal(value=int() as number) if not isinstance(number, bool):
-                return Step(number, start, end)
-            case Minus(operand=Literal(value=int() as number)) if not isinstance(number, bool):
-                return Step(-number, start, end)
+            case str() if sign == 1:
+                return Step(index, start, end)
+            case int() if not isinstance(index, bool):
+                return Step(sign * index, start, end)
             case _:
                 raise self.refused(node, "an index is a text or a whole number")
