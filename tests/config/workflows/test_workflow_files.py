@@ -113,7 +113,7 @@ phases:
       summary: Fine?
       artifact: {phase: plan}
       approvers: [ann, bob]
-      quorum: 2
+      quorum: 1
       expires: 1d
       remind: [1h, 6h]
   - name: sub
@@ -246,7 +246,7 @@ def test_every_key_is_in_the_definition(flows: WorkflowFolder) -> None:
                     summary="Fine?",
                     artifact=Artifact(kind=ArtifactKind.OUTPUT, phase="plan"),
                     approvers=("ann", "bob"),
-                    quorum=2,
+                    quorum=1,
                     expires=timedelta(days=1),
                     remind=(timedelta(hours=1), timedelta(hours=6)),
                 ),

@@ -111,6 +111,8 @@ def test_a_misspelt_key_is_suggested(flows: WorkflowFolder) -> None:
         ("wait: '${nope}'", 'nope', "unknown name 'nope'"),
         ("wait: {for: '${nope}'}", 'nope', "unknown name 'nope'"),
         ('wait: 1h, timeout: 1m', '1m', 'a wait for a time ends by itself and takes no timeout'),
+        ("agent: coder, prompt: ' '", "prompt", 'the prompt is empty'),
+        ('gate: {summary: x, kind: reply, quorum: 2}', '2', "one reply answers a gate: only 'kind: approve' takes a quorum"),
         ('wait: soon', 'soon', "'soon' is not a duration; write 200ms, 90s, 30m, 2h, 1d or 1w"),
         ('wait: {until: tomorrow}', 'tomorrow', "'tomorrow' is not an instant; write 2026-11-15T12:00:00Z"),
         ("wait: {until: '2026-11-15T12:00:00'}", "'2026", "'2026-11-15T12:00:00' has no time zone; add Z for UTC"),
@@ -391,3 +393,30 @@ def test_a_workflow_that_is_wrong_is_reported_once_and_not_where_it_is_run(
     assert flows.errors() == [
         "workflows/b.yaml:1:14 unknown key 'bsh'",
     ]
+
+
+def test_prompt_file_without_text_is_shown_where_it_is_named(flows: WorkflowFolder) -> None:
+    flows.write("workflows/empty.md", "\n")
+    flows.workflow("phases:\n- {name: a, agent: coder, prompt_file: empty.md}\n")
+
+    assert flows.errors() == ["workflows/w.yaml:2:40 the file 'empty.md' is empty"]
+
+
+def test_phase_cannot_have_the_name_that_means_no_other_phase(flows: WorkflowFolder) -> None:
+    flows.workflow("phases:\n- {name: own, bash: ls}\n")
+
+    (error,) = flows.errors()
+    assert error.startswith("workflows/w.yaml:2:10 a phase cannot be called 'own'")
+
+
+def test_template_in_the_inputs_of_a_schedule_is_a_notice(flows: WorkflowFolder) -> None:
+    flows.workflow(
+        "inputs: {t: text}\n"
+        "on: {schedules: {s: {interval: 1h, inputs: {t: '${run.id}'}}}}\n"
+        "phases: [{name: a, bash: ls}]\n"
+    )
+
+    flows.load()
+    (notice,) = flows.findings.notices
+    assert notice.message == "inputs of a schedule are values: '${' stays as it is"
+    assert (notice.place.line, notice.place.column) == (2, 48)

@@ -105,7 +105,7 @@ class Drawing:
 
     def prompt(self, seen: dict[str, bool], place: Place) -> Meaning:
         names = self.draw(st.lists(st.sampled_from(sorted(seen)), max_size=2)) if seen else []
-        text = "".join(f"[${{phases.{name}.output}}]" for name in names)
+        text = "do " + "".join(f"[${{phases.{name}.output}}]" for name in names)
         text += "<${item}>" if place.has_item else ""
         text += "(${loop.iteration} ${loop.previous})" if place.has_loop else ""
 
@@ -113,7 +113,7 @@ class Drawing:
             words = [f"[{shown(env.phases[name][1])}]" for name in names]
             words.append(f"<{shown(env.item)}>" if place.has_item else "")
             words.append(f"({env.iteration} {shown(env.previous)})" if place.has_loop else "")
-            return "".join(words)
+            return "do " + "".join(words)
 
         return Meaning(text, value)
 

@@ -363,3 +363,10 @@ def test_outputs_that_nothing_reads_are_never_loaded() -> None:
     decision = advance(run.definition, run.inputs, run.trigger, run.run, run.nodes, load)
 
     assert [str(step.key) for step in decision.steps] == ["b"]
+
+
+def test_agent_that_would_be_asked_nothing_fails_its_phase() -> None:
+    story = Story(agent("a", " ${inputs.t}\n"), inputs={"t": ""})
+
+    assert story.said == ["Fail a"]
+    assert story.error_of("a") == "prompt: it is empty, so there is nothing to ask"

@@ -153,8 +153,11 @@ class AgentWork(Model):
         if "prompt" in self.model_fields_set and self.prompt_file is not None:
             message = "'prompt' and 'prompt_file' both say what is asked; use only one"
             raise refuse("incomplete", message, key="prompt_file")
-        if self.prompt is None and self.prompt_file is None and self.skill is None:
-            raise refuse("incomplete", "an agent needs 'prompt', 'prompt_file' or 'skill'")
+        if self.prompt_file is None and self.skill is None:
+            if self.prompt is None:
+                raise refuse("incomplete", "an agent needs 'prompt', 'prompt_file' or 'skill'")
+            if not self.prompt.strip():
+                raise refuse("incomplete", "the prompt is empty", key="prompt")
         return self
 
 

@@ -29,6 +29,7 @@ from nightherd.files.yaml_nodes import MappingNode, ScalarNode, problem_at
 from nightherd.model.limits.limits import NO_LIMITS, LimitName, Limits, OnLimit
 from nightherd.model.problem import Problem
 from nightherd.model.text import quote
+from nightherd.model.workflows.check import OWN_SESSION
 from nightherd.model.workflows.definition import (
     AgentAction,
     Artifact,
@@ -87,7 +88,7 @@ class ActionResolver(msgspec.Struct):
         prompt = work.prompt or ""
         file = node.get("prompt_file")
         if work.prompt_file is not None and isinstance(file, ScalarNode):
-            prompt = self.prompt_file(file, path)
+            prompt = self.prompt_file(file, path, needs_text=work.skill is None)
         agent, skill = self.home.qualified(work.agent), node.get("skill")
         skill_text = ""
         if work.skill is not None and isinstance(skill, ScalarNode):
@@ -99,11 +100,11 @@ class ActionResolver(msgspec.Struct):
             skill_text=skill_text,
             model=work.model,
             limits=resolve_run_limits(work.limits),
-            session=None if work.session in (None, "own") else work.session,
+            session=None if work.session in (None, OWN_SESSION) else work.session,
             output=output,
         )
 
-    def prompt_file(self, named_by: ScalarNode, path: DefinitionPath) -> str:
+    def prompt_file(self, named_by: ScalarNode, path: DefinitionPath, *, needs_text: bool) -> str:
         """Return the text of the file that holds a prompt; mistakes in it are shown there."""
         file = absolute_path(named_by, self.home.environ)
         self.findings.opened(file)
@@ -118,6 +119,9 @@ class ActionResolver(msgspec.Struct):
             self.findings.add(replace(decoded, path=self.where))
             return ""
         source, text = decoded
+        if needs_text and not text.strip():
+            name = quote(named_by.shown, limit=SHOWN_PATH_LIMIT)
+            self.findings.add(problem_at(named_by, f"the file {name} is empty", path=self.where))
         self.places.put((*path, "prompt"), RawText(source, text))
         return text
 

@@ -105,6 +105,8 @@ def _begin(context: Context, instance: Instance, key: NodeKey, message: str | No
         case AgentAction() as agent:
             prompt = filled(context, instance, body, "prompt", agent.prompt, render_prompt)
             prompt = with_skill(agent, prompt)
+            if not prompt.strip():
+                raise CannotBeginError("prompt: it is empty, so there is nothing to ask")
             session = session_of(context, instance, agent)
             return SubmitPhase(
                 key=key, phase=phase, prompt=prompt, session_of=session, message=message

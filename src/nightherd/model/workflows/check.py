@@ -21,6 +21,7 @@ from nightherd.model.workflows.definition import (
     BlockAction,
     CommandAction,
     GateAction,
+    GateKind,
     Phase,
     UntilCommand,
     WaitAction,
@@ -34,6 +35,8 @@ from nightherd.model.workflows.triggers import InputSpec, input_mismatch
 
 PHASE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 LONGEST_NAME = 60
+OWN_SESSION = "own"
+"""What `session` says for a session that no other phase began."""
 
 
 def check_definition(definition: WorkflowDefinition) -> tuple[Finding, ...]:
@@ -114,6 +117,9 @@ def _check_names(phases: tuple[Phase, ...], path: DefinitionPath) -> Iterator[Fi
         elif not PHASE_NAME.fullmatch(phase.name):
             message = f"{quote(phase.name)} is not the name of a phase: small letters, digits and '_', beginning with a letter"
             yield Finding(path=name_path, message=message)
+        elif phase.name == OWN_SESSION:
+            message = f"a phase cannot be called {quote(OWN_SESSION)}: 'session: {OWN_SESSION}' means none of another phase"
+            yield Finding(path=name_path, message=message)
         elif phase.name in first:
             yield Finding(path=name_path, message=f"a second phase called {quote(phase.name)}")
         first.setdefault(phase.name, place)
@@ -151,20 +157,32 @@ def _check_phase(phase: Phase, path: DefinitionPath) -> Iterator[Finding]:
             if schema is not None:
                 yield from _check_output(schema, (*path, "action", "output"))
         case GateAction() as gate:
-            if gate.quorum < 1 or (gate.approvers and gate.quorum > len(set(gate.approvers))):
-                message = f"quorum {gate.quorum} cannot be reached by {len(set(gate.approvers))} approvers"
-                yield Finding(path=(*path, "action", "quorum"), message=message)
+            yield from _check_gate(gate, (*path, "action"))
         case WaitAction() as wait:
-            given = [wait.duration, wait.until, wait.event]
-            if given.count(None) != 2:
-                message = "a wait has one of 'for', 'until' and 'event'"
-                yield Finding(path=(*path, "action"), message=message)
-            is_repeated = phase.loop is not None or phase.for_each is not None
-            if phase.timeout is not None and wait.event is None and not is_repeated:
-                message = "a wait for a time ends by itself and takes no timeout"
-                yield Finding(path=(*path, "timeout"), message=message)
+            yield from _check_wait(phase, wait, path)
         case _:
             pass
+
+
+def _check_gate(gate: GateAction, path: DefinitionPath) -> Iterator[Finding]:
+    people = len(set(gate.approvers))
+    if gate.quorum < 1 or (gate.approvers and gate.quorum > people):
+        message = f"quorum {gate.quorum} cannot be reached by {people} approvers"
+        yield Finding(path=(*path, "quorum"), message=message)
+    elif gate.quorum > 1 and gate.gate is GateKind.REPLY:
+        message = "one reply answers a gate: only 'kind: approve' takes a quorum"
+        yield Finding(path=(*path, "quorum"), message=message)
+
+
+def _check_wait(phase: Phase, wait: WaitAction, path: DefinitionPath) -> Iterator[Finding]:
+    given = [wait.duration, wait.until, wait.event]
+    if given.count(None) != 2:
+        message = "a wait has one of 'for', 'until' and 'event'"
+        yield Finding(path=(*path, "action"), message=message)
+    is_repeated = phase.loop is not None or phase.for_each is not None
+    if phase.timeout is not None and wait.event is None and not is_repeated:
+        message = "a wait for a time ends by itself and takes no timeout"
+        yield Finding(path=(*path, "timeout"), message=message)
 
 
 def _check_command(

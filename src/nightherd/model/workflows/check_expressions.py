@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.problem import Severity
 from nightherd.model.text import quote
 from nightherd.model.units import parse_duration, parse_instant
 from nightherd.model.workflows.definition import (
@@ -77,11 +78,21 @@ class ExpressionCheck(msgspec.Struct):
         for name, schedule in triggers.schedules.items():
             path: DefinitionPath = ("triggers", "schedules", name, "inputs")
             self.inputs(path, specs, schedule.inputs, None)
+            self.plain_texts(path, schedule.inputs)
         for name, webhook in triggers.webhooks.items():
             path = ("triggers", "webhooks", name, "inputs")
             self.inputs(path, specs, webhook.inputs, names)
         if triggers.chat is not None:
             self.inputs(("triggers", "chat", "inputs"), specs, triggers.chat.inputs, names)
+
+    def plain_texts(self, path: DefinitionPath, inputs: Mapping[str, Any]) -> None:
+        """Notice inputs that look like templates where nothing is filled in."""
+        for name, value in inputs.items():
+            if isinstance(value, str) and "${" in value:
+                message = "inputs of a schedule are values: '${' stays as it is"
+                self.findings.append(
+                    Finding(path=(*path, name), message=message, severity=Severity.NOTICE)
+                )
 
     def block(self, phases: tuple[Phase, ...], outer: Frame, path: DefinitionPath) -> None:
         """Check the phases of a block."""
