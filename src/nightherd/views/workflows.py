@@ -20,6 +20,8 @@ from nightherd.model.workflows.definition import (
     every_phase,
 )
 from nightherd.model.workflows.graph import in_order
+from nightherd.model.workflows.rows import WorkflowOverride
+from nightherd.views.jobs import timestamp
 
 
 class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +99,16 @@ def workflow_row(definition: WorkflowDefinition) -> dict[str, Any]:
         "webhooks": list(triggers.webhooks),
         "chat": triggers.chat is not None,
         "api": triggers.api,
+    }
+
+
+def switch_row(override: WorkflowOverride | None) -> dict[str, Any]:
+    """Return whether a workflow starts runs, and who switched it on or off beside its file."""
+    return {
+        "is_enabled": override is None or override.enabled,
+        "is_overridden": override is not None,
+        "updated_at": None if override is None else timestamp(override.updated_at),
+        "updated_by": None if override is None else override.updated_by,
     }
 
 

@@ -11,8 +11,7 @@ from nightherd.engine.operations import runs as operations
 from nightherd.engine.operations.run_requests import SetWorkflow, StartWorkflow, key_for
 from nightherd.engine.operations.runs import get_workflow
 from nightherd.model.workflows.rows import WorkflowOverride
-from nightherd.views.jobs import timestamp
-from nightherd.views.workflows import workflow_document, workflow_row
+from nightherd.views.workflows import switch_row, workflow_document, workflow_row
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import WORKFLOW, WORKFLOW_RUN, answers, document, list_of
 from nightherd.web.jobs import Key
@@ -79,16 +78,6 @@ async def start(
         site, sender, request, lambda context: operations.start_workflow(request, context)
     )
     return started_answer(started, site)
-
-
-def switch_row(override: WorkflowOverride | None) -> dict[str, Any]:
-    """Return whether a workflow starts runs, and who switched it."""
-    return {
-        "is_enabled": override is None or override.enabled,
-        "is_overridden": override is not None,
-        "updated_at": None if override is None else timestamp(override.updated_at),
-        "updated_by": None if override is None else override.updated_by,
-    }
 
 
 async def _workflow_answer(site: ApiContext, name: str) -> Response:

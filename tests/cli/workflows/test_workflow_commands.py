@@ -55,14 +55,33 @@ def test_list_shows_what_starts_each_workflow(project: Path, cli: Cli) -> None:
     shown, rows = cli("workflow"), cli("workflow", "list", "--json").data
 
     assert shown.out.splitlines() == [
-        "name   phases  started by             about",
-        "small  1       -                      -",
-        "build  6       schedule nightly, api  Builds it.",
+        "WORKFLOW  STATUS   PHASES  STARTED BY             ABOUT",
+        "small     enabled  1       -                      -",
+        "build     enabled  6       schedule nightly, api  Builds it.",
     ]
     assert [row["name"] for row in rows] == ["small", "build"]
     assert rows[1]["schedules"] == ["nightly"]
     assert (rows[0]["api"], rows[1]["inputs"]) == (False, ["title"])
     assert not (project / ".nightherd").exists()
+
+
+def test_list_and_show_say_who_switched_a_workflow_off(project: Path, cli: Cli) -> None:
+    cli("workflow", "disable", "build")
+
+    shown, rows = cli("workflow"), cli("workflow", "list", "--json").data
+    card, data = cli("workflow", "show", "build"), cli("workflow", "show", "build", "--json").data
+
+    assert [line.split()[:2] for line in shown.out.splitlines()[1:]] == [
+        ["small", "enabled"],
+        ["build", "disabled"],
+    ]
+    assert [(row["is_enabled"], row["is_overridden"]) for row in rows] == [
+        (True, False),
+        (False, True),
+    ]
+    who = data["updated_by"]
+    assert (data["is_enabled"], data["is_overridden"]) == (False, True)
+    assert f"status      disabled by {who}, " in card.out
 
 
 def test_list_of_a_fleet_without_workflows_says_where_to_write_one(
@@ -83,6 +102,7 @@ def test_show_has_everything_that_people_ask_for(project: Path, cli: Cli) -> Non
     assert result.out.splitlines() == [
         "workflow    build",
         "file        workflows/build.yaml:1",
+        "status      enabled",
         "about       Builds it.",
         "input       title (text, required): What to do.",
         "schedule    nightly: 0 2 * * * (UTC)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 
 import click
 
@@ -12,7 +13,9 @@ from nightherd.cli.runs.list import complete_workflows
 from nightherd.config.wording import nearest
 from nightherd.config.workflows.report import LoadedWorkflow
 from nightherd.errors import NotFoundError
+from nightherd.model.workflows.rows import WorkflowOverride
 from nightherd.next_step import Action, NextStep
+from nightherd.wiring.stores import open_reader
 
 
 def name_argument(command: Command) -> Command:
@@ -26,6 +29,15 @@ def find_workflow(invocation: Invocation, name: str) -> LoadedWorkflow:
     if name not in workflows:
         raise not_found(name, workflows)
     return workflows[name]
+
+
+def read_switches(invocation: Invocation) -> dict[str, WorkflowOverride]:
+    """The workflows that a person has switched on or off beside their files."""
+    state_dir = invocation.new_state_directory()
+    if not state_dir.is_dir():
+        return {}
+    with closing(open_reader(state_dir)) as reader:
+        return {one.name: one for one in reader.list_workflow_overrides()}
 
 
 def not_found(name: str, known: Iterable[str]) -> NotFoundError:

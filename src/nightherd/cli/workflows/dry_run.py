@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from typing import Any
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.screen.render import Screen, neutralise, one_line
+from nightherd.cli.workflows.declared import read_switches
 from nightherd.errors import AgentBlockedError, RefusedError
 from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.text import counted, input_text
@@ -17,7 +17,7 @@ from nightherd.model.workflows.triggers import RunTrigger
 from nightherd.next_step import Action, NextStep
 from nightherd.views.run_plan import PlannedPhase, plan_document, plan_run
 from nightherd.wiring.runtimes import check_runtime
-from nightherd.wiring.stores import open_reader, system_clock
+from nightherd.wiring.stores import system_clock
 
 TEXT_LIMIT = 100
 
@@ -56,12 +56,8 @@ def check_agents(fleet: Fleet, definition: WorkflowDefinition) -> None:
 
 def check_enabled(invocation: Invocation, name: str) -> None:
     """`RefusedError` for a workflow that a person has switched off."""
-    state_dir = invocation.new_state_directory()
-    if not state_dir.is_dir():
-        return
-    with closing(open_reader(state_dir)) as reader:
-        overrides = {one.name: one for one in reader.list_workflow_overrides()}
-    if name in overrides and not overrides[name].enabled:
+    switch = read_switches(invocation).get(name)
+    if switch is not None and not switch.enabled:
         raise RefusedError(
             f"workflow {name} was switched off",
             next_step=NextStep(Action.ENABLE_WORKFLOW, workflow=name),

@@ -9,28 +9,32 @@ import click
 from nightherd.cli.fleet.load import load_all
 from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.screen.render import Screen, neutralise, one_line, table
-from nightherd.cli.workflows.declared import find_workflow, name_argument
+from nightherd.cli.workflows.declared import find_workflow, name_argument, read_switches
 from nightherd.cli.workflows.graph import draw_phases
 from nightherd.config.report import shown_file
 from nightherd.model.limits.limits import LimitName, Limits
 from nightherd.model.units import format_duration, format_usd
 from nightherd.model.workflows.definition import WorkflowDefinition
+from nightherd.model.workflows.rows import WorkflowOverride
 from nightherd.model.workflows.triggers import Concurrency, Triggers
-from nightherd.views.workflows import workflow_document, workflow_row
+from nightherd.views.workflows import switch_row, workflow_document, workflow_row
 from nightherd.wiring.stores import system_clock
 
-HEADING = ("name", "phases", "started by", "about")
+HEADING = ("WORKFLOW", "STATUS", "PHASES", "STARTED BY", "ABOUT")
 
 
 @click.command("list", epilog="Example: nightherd workflow list --json")
 @json_option
 @click.pass_obj
 def list_workflows(invocation: Invocation) -> None:
-    """List workflows. Shows what the fleet's files declare."""
+    """List workflows. Shows what the fleet's files declare, and which workflows are disabled."""
     screen = invocation.screen
-    workflows = load_all(invocation).fleet.workflows
+    workflows, switches = load_all(invocation).fleet.workflows, read_switches(invocation)
     if screen.is_json:
-        rows = [workflow_row(one) for one in workflows.values()]
+        rows = [
+            {**workflow_row(one), **switch_row(switches.get(name))}
+            for name, one in workflows.items()
+        ]
         screen.document("workflows", rows, system_clock().now())
         return
     if not workflows:
@@ -39,13 +43,18 @@ def list_workflows(invocation: Invocation) -> None:
     cells = [
         (
             name,
+            _status(switches.get(name)),
             str(workflow_row(one)["phase_count"]),
             started_by(one.triggers) or "-",
             one_line(one.description) or "-",
         )
         for name, one in workflows.items()
     ]
-    screen.show(table(HEADING, cells, width=screen.width, style=screen.out, spare=("started by",)))
+    screen.show(table(HEADING, cells, width=screen.width, style=screen.out, spare=("STARTED BY",)))
+
+
+def _status(switch: WorkflowOverride | None) -> str:
+    return "enabled" if switch is None or switch.enabled else "disabled"
 
 
 def started_by(triggers: Triggers) -> str:
@@ -66,18 +75,32 @@ def show(invocation: Invocation, name: str) -> None:
     found = find_workflow(invocation, name)
     spot = found.node.spot
     file = shown_file(spot.source.path, invocation.cwd)
+    switch = read_switches(invocation).get(found.definition.name)
     if screen.is_json:
-        data = {**workflow_document(found.definition), "file": file, "line": spot.line}
+        data = {
+            **workflow_document(found.definition),
+            **switch_row(switch),
+            "file": file,
+            "line": spot.line,
+        }
         screen.document("workflow", data, system_clock().now())
         return
     pairs = [
         ("workflow", screen.out.bold(found.definition.name)),
         ("file", f"{file}:{spot.line}"),
+        ("status", _status(switch) + _switched(switch, screen)),
         *_card(found.definition),
     ]
     for label, text in pairs:
         screen.show(f"{label.ljust(11)} {text}")
     _show_phases(found.definition, screen)
+
+
+def _switched(switch: WorkflowOverride | None, screen: Screen) -> str:
+    if switch is None:
+        return ""
+    by = f" by {one_line(switch.updated_by)}" if switch.updated_by else ""
+    return f"{by}, {screen.time(switch.updated_at)}"
 
 
 def _show_phases(definition: WorkflowDefinition, screen: Screen) -> None:

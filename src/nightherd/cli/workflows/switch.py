@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Command, Invocation, json_option
 from nightherd.cli.runs.actions import perform
 from nightherd.cli.runs.list import complete_workflows
+from nightherd.cli.workflows.declared import read_switches
 from nightherd.engine.contexts import FleetContext
 from nightherd.engine.operations.run_requests import SetWorkflow
 from nightherd.engine.operations.runs import set_workflow
-from nightherd.views.jobs import timestamp
+from nightherd.views.workflows import switch_row
 from nightherd.wiring.machine import refuse_agents, user_name
-from nightherd.wiring.stores import open_reader, system_clock
+from nightherd.wiring.stores import system_clock
 
 
 def workflow_argument(command: Command) -> Command:
@@ -61,17 +60,8 @@ def _switch(invocation: Invocation, name: str, *, enabled: bool | None) -> None:
 
     perform(invocation, fleet, operation)
     screen, now = invocation.screen, system_clock().now()
-    with closing(open_reader(invocation.state_directory())) as reader:
-        rows = {one.name: one for one in reader.list_workflow_overrides()}
-    row = rows.get(name)
     if screen.is_json:
-        data = {
-            "workflow": name,
-            "is_enabled": row is None or row.enabled,
-            "is_overridden": row is not None,
-            "updated_at": None if row is None else timestamp(row.updated_at),
-            "updated_by": None if row is None else row.updated_by,
-        }
+        data = {"workflow": name, **switch_row(read_switches(invocation).get(name))}
         screen.document("workflow_switch", data, now)
         return
     words = {True: "enabled", False: "disabled", None: "reset"}
