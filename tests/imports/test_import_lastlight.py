@@ -269,6 +269,58 @@ def test_run_has_what_it_had(importer: Importer, lastlight: LastLight) -> None:
     assert json.loads(scratch) == {"socratic": {"iteration": 2}}
 
 
+def test_a_loop_names_its_last_output_by_the_id_that_the_execution_has_here(
+    importer: Importer, lastlight: LastLight
+) -> None:
+    last = {"lastOutputExecutionId": "e1"}
+    lastlight.run(scratch={"rloop:review": last, "gone": {"lastOutputExecutionId": "e9"}})
+    lastlight.execution("e1", 1, output_text="not yet")
+
+    importer.data("lastlight", str(lastlight.root))
+
+    (joined,) = importer.query(
+        "SELECT executions.output_text FROM workflow_runs JOIN executions"
+        " ON executions.id = scratch ->> '$.\"rloop:review\".lastOutputExecutionId'"
+    )
+    assert joined == ("not yet",)
+    ((scratch,),) = importer.query("SELECT scratch FROM workflow_runs")
+    assert json.loads(scratch)["gone"] == {"lastOutputExecutionId": "e9"}
+
+
+def test_a_phase_began_when_its_execution_did(importer: Importer, lastlight: LastLight) -> None:
+    lastlight.run()
+    lastlight.execution("e1", 1)
+
+    importer.data("lastlight", str(lastlight.root))
+
+    (node,) = nodes(importer)
+    assert (node.created_at, node.ended_at) == (instant(at(1)), instant(at(2)))
+    tail = importer.run("runs", "tail", "@last").out.splitlines()
+    assert [line.split()[2:4] for line in (tail[0], tail[-1])] == [
+        ["-", "began"],
+        ["✔", "succeeded"],
+    ]
+
+
+def test_an_imported_run_shows_its_outputs_and_offers_no_retry(
+    importer: Importer, lastlight: LastLight
+) -> None:
+    (importer.state.parent / "nightherd.yaml").write_text("agents: []\n")
+    lastlight.run(status="failed")
+    lastlight.execution("e1", 1, output_text="the plan")
+
+    importer.data("lastlight", str(lastlight.root))
+
+    cli = importer.run
+    assert cli("runs", "show", "@last", "--output", "architect").out == "the plan\n"
+    assert cli("runs", "show", "@last", "--output", "nope").code == 3
+    shown, retried = cli("runs", "show", "@last"), cli("runs", "retry", "@last")
+    assert "retry" not in shown.out + shown.err
+    assert retried.code == 5
+    assert "was imported without its definition" in retried.err
+    assert "try: nightherd workflow run build" in retried.err
+
+
 @pytest.mark.parametrize("status", ["queued", "running", "paused"])
 def test_run_that_was_not_over_is_cancelled_and_asks_nobody(
     status: str, importer: Importer, lastlight: LastLight

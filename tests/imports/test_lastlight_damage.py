@@ -179,6 +179,17 @@ def test_what_belongs_to_a_run_that_is_not_there_is_named(
     assert [job.workflow_run_id for job in importer.jobs()] == [None]
 
 
+def test_an_execution_that_cannot_be_read_is_not_said_to_be_imported(
+    importer: Importer, lastlight: LastLight
+) -> None:
+    lastlight.execution(workflow_run_id="gone", cost_usd="lots")
+
+    data = importer.data("lastlight", str(lastlight.root))
+
+    assert [one["reason"] for one in data["skipped"] if "executions/e1" in one["source"]] == []
+    assert not importer.jobs()
+
+
 def test_missing_logs_and_logs_without_an_execution_are_named(
     importer: Importer, older: LastLight
 ) -> None:
@@ -382,8 +393,9 @@ def test_file_that_is_no_database_is_an_error(importer: Importer, tmp_path: Path
 
     result = importer("lastlight", str(tmp_path))
 
-    assert result.code != 0
-    assert "lastlight.db" in result.err
+    assert result.code == 5
+    assert "lastlight.db is not a database of Last Light" in result.err
+    assert "doctor" not in result.err
     assert not importer.state.exists()
 
 

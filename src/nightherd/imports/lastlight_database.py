@@ -136,17 +136,22 @@ def opened_tables(path: Path, damage: Damage) -> Iterator[Tables]:
     with ExitStack() as opened:
         state = _state(path)
         has_log = any(size for size, _ in state[1:])
-        if has_log:
-            folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="nightherd-import-"))
-            database = open_for_writing(_copied(path, Path(folder)))
-        else:
-            database = open_immutable(path)
-        opened.callback(database.close)
-        tables = Tables(database, damage)
-        _check(tables, path)
+        try:
+            database = _opened(path, opened) if has_log else open_immutable(path)
+            opened.callback(database.close)
+            tables = Tables(database, damage)
+            _check(tables, path)
+        except StateError as error:
+            raise _refused(path, error.message) from error
         yield tables
         if not has_log and _state(path) != state:
             damage.report.skip(shown(path), "it changed while it was read; import it again")
+
+
+def _opened(path: Path, opened: ExitStack) -> Database:
+    """The database with its log, in a copy that goes when `opened` ends."""
+    folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="nightherd-import-"))
+    return open_for_writing(_copied(path, Path(folder)))
 
 
 def _copied(path: Path, folder: Path) -> Path:

@@ -170,15 +170,12 @@ class Executions:
         if word not in TRIGGERS:
             raise ValueError(f"trigger_type is {word[:80]!r}, which is not known")
         run = columns.find_text("workflow_run_id") or None
-        if run is not None and run not in self._runs:
-            self._damage.report.skip(
-                f"{self._damage.file}: {row.record}", f"it is imported without its run {run}"
-            )
         usage, stop = _usage(columns), columns.find_text("stop_reason")
         reason, error = _ending(columns, stop, usage)
-        return ForeignExecution(
+        source = f"{self._damage.file}: {row.record}"
+        execution = ForeignExecution(
             id=id,
-            source=f"{self._damage.file}: {row.record}",
+            source=source,
             trigger_type=TRIGGERS[word],
             trigger_id=columns.text("trigger_id"),
             skill=columns.text("skill"),
@@ -198,6 +195,9 @@ class Executions:
             usage=usage if error is None else None,
             output_text=columns.find_text("output_text"),
         )
+        if run is not None and run not in self._runs:
+            self._damage.report.skip(source, f"it is imported without its run {run}")
+        return execution
 
 
 def qualified(columns: Columns) -> str | None:

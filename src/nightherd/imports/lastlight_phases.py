@@ -49,7 +49,7 @@ def plan_phases(
 ) -> Plan:
     """Return the phases of a run. Every entry of its history is one, so that the history reads the same."""
     phases = list(_history(history, on_bad))
-    attempts: dict[int, tuple[int, str | None]] = {}
+    attempts: dict[int, tuple[int, Brief | None]] = {}
     nodes: dict[str, str] = {}
     labels = dict.fromkeys(
         [phase.path for phase in phases] + [brief.label for brief in executions if brief.label]
@@ -59,13 +59,10 @@ def plan_phases(
         tries = [brief for brief in executions if brief.label == label]
         for attempt, (place, brief) in enumerate(_paired(places, phases, tries), 1):
             if place is not None:
-                attempts[place] = (attempt, None if brief is None else brief.id)
+                attempts[place] = (attempt, brief)
             if brief is not None and PATH.fullmatch(label):
                 nodes[brief.id] = f"{label}#{attempt}" if attempt > 1 else label
-    planned = [
-        replace(phase, attempt=attempts[place][0], execution=attempts[place][1])
-        for place, phase in enumerate(phases)
-    ]
+    planned = [_attempt(phase, *attempts[place]) for place, phase in enumerate(phases)]
     with_gates = _with_approvals(planned, approvals)
     return Plan(phases=tuple(_with_statuses(with_gates, statuses, on_bad)), nodes=nodes)
 
@@ -111,6 +108,12 @@ def _paired(
         waiting = waiting[len(begun) :]
     for brief in waiting:
         yield None, brief
+
+
+def _attempt(phase: ForeignPhase, attempt: int, brief: Brief | None) -> ForeignPhase:
+    if brief is None:
+        return replace(phase, attempt=attempt)
+    return replace(phase, attempt=attempt, execution=brief.id, began_at=brief.started_at)
 
 
 def _with_approvals(

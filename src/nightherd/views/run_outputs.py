@@ -31,9 +31,9 @@ def output_of(reader: StateReader, run: WorkflowRun, path: str) -> Any:
     phase that the workflow does not have, `RefusedError` for one that has not ended.
     """
     definition = definition_of(reader, run)
-    if definition is None:
-        raise RefusedError(f"the definition of run {run.id} is not on record")
     step = NextStep(Action.SHOW_RUN, run=run.id)
+    if definition is None:
+        return _output_of_node(reader, run, path)
     try:
         instance = instance_at(definition, path)
     except InvalidValueError as error:
@@ -45,6 +45,16 @@ def output_of(reader: StateReader, run: WorkflowRun, path: str) -> Any:
         stands = "has not begun" if node is None else f"is {node.status}"
         raise RefusedError(f"{path} of run {run.id} {stands}; it has no output", next_step=step)
     return records.output(instance)
+
+
+def _output_of_node(reader: StateReader, run: WorkflowRun, path: str) -> Any:
+    """The output of the last attempt of a phase, in a run that came from elsewhere without a definition."""
+    nodes = [node for node in reader.nodes_of_run(run.id) if node.path == path]
+    if not nodes:
+        step = NextStep(Action.SHOW_RUN, run=run.id)
+        raise NotFoundError(f"run {run.id} has no phase {path!r}", next_step=step)
+    last = max(nodes, key=lambda node: node.attempt)
+    return _Outputs(reader, run, None).output(last.key)
 
 
 def instance_at(definition: WorkflowDefinition, path: str) -> Instance:
@@ -68,7 +78,7 @@ class _Outputs:
     """The nodes of a run and what they gave, as a reader finds them."""
 
     def __init__(
-        self, reader: StateReader, run: WorkflowRun, definition: WorkflowDefinition
+        self, reader: StateReader, run: WorkflowRun, definition: WorkflowDefinition | None
     ) -> None:
         self._reader = reader
         self._definition = definition
@@ -93,7 +103,9 @@ class _Outputs:
         if node.kind is NodeKind.JOB and node.job_id is not None:
             texts = self._reader.find_texts(node.job_id)
             text = None if texts is None else texts.summary
-            if text is None or schema_of(self._definition, key) is None:
+            if text is None or self._definition is None:
+                return text
+            if schema_of(self._definition, key) is None:
                 return text
             return parse_answer(text)[0]
         if node.kind is NodeKind.CHILD and node.child_run_id is not None:

@@ -28,6 +28,8 @@ from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_reader, system_clock
 
 INPUT_LIMIT = 200
+PLAIN_WAITS = ("a worker", "its time")
+"""What is waited for, where there is no more to say about it."""
 
 
 @click.command("show", epilog="Example: nightherd runs show @last --output plan")
@@ -59,7 +61,7 @@ def show(invocation: Invocation, run: str, is_all: bool, phase: str | None) -> N
     screen.flush()
     if not view.run.is_terminal:
         screen.say(f"events: nightherd runs tail {run_id} -f")
-    elif view.run.status is not RunStatus.SUCCEEDED:
+    elif view.run.status is not RunStatus.SUCCEEDED and view.run.definition_hash:
         screen.say(f"run what is left: nightherd runs retry {run_id}")
 
 
@@ -123,7 +125,10 @@ def run_card(view: RunView, screen: Screen, now: datetime, *, is_all: bool = Fal
 def wait_text(wait: Wait, screen: Screen) -> str:
     """What is waited for, and until when."""
     until = f", until {screen.time(wait.until)}" if wait.until is not None else ""
-    return f"waits for {WAITED[wait.kind]}: {one_line(wait.text)}{until}"
+    text = one_line(wait.text)
+    if wait.kind != "event" and text not in PLAIN_WAITS:
+        text = f"{WAITED[wait.kind]}: {text}"
+    return f"waits for {text}{until}"
 
 
 def _worked(view: RunView) -> str:

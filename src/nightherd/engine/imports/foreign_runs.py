@@ -69,6 +69,8 @@ class ForeignPhase(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     status: NodeStatus
     attempt: int = 1
+    began_at: datetime | None = None
+    """When its execution began, if it has one."""
     at: datetime | None = None
     """When it ended, if the history says so."""
     summary: str | None = None

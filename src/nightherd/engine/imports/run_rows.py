@@ -38,6 +38,8 @@ from nightherd.model.workflows.rows import (
 from nightherd.model.workflows.run import RunId
 from nightherd.model.workflows.triggers import RunTrigger
 
+LAST_OUTPUT = "lastOutputExecutionId"
+"""The key under which a loop's scratch names the execution whose `output_text` is its last output."""
 UNKNOWN = "unknown"
 """Who answered, where nobody recorded it."""
 
@@ -83,10 +85,24 @@ def run_rows(
         )
         rows.append(context_of(run_id, context.secrets.mask(run.context), trigger))
     if run.scratch is not None:
-        rows.append(WorkflowScratch(run_id=run_id, scratch=context.secrets.mask(run.scratch)))
+        scratch = context.secrets.mask(_with_executions(run.scratch, jobs))
+        rows.append(WorkflowScratch(run_id=run_id, scratch=scratch))
     for number, phase in enumerate(run.phases, 1):
         rows += _node_rows(run_id, run, phase, number, jobs, tool, context)
     return rows
+
+
+def _with_executions(value: Any, jobs: Mapping[str, JobId]) -> Any:
+    """The value with references to executions by the ids that these have here."""
+    if isinstance(value, list):
+        return [_with_executions(one, jobs) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    found = {name: _with_executions(one, jobs) for name, one in value.items()}
+    last = found.get(LAST_OUTPUT)
+    if isinstance(last, str) and last in jobs:
+        found[LAST_OUTPUT] = f"{jobs[last]}.1"
+    return found
 
 
 def _node_rows(
@@ -112,7 +128,7 @@ def _node_rows(
         path=phase.path,
         status=phase.status,
         kind=kind,
-        created_at=phase.at or run.updated_at,
+        created_at=phase.began_at or phase.at or run.updated_at,
         attempt=phase.attempt,
         # Without an entry in the history there is no end: the history reads as it did.
         ended_at=phase.at,

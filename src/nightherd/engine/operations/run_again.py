@@ -150,7 +150,10 @@ def get_pinned(run: WorkflowRun, context: Stores) -> PinnedWorkflow:
     """Return what the run runs; `RefusedError` for one that came from elsewhere without it."""
     pinned = context.reader.find_pinned(run.definition_hash)
     if pinned is None:
-        raise RefusedError(f"the definition of run {run.id} is not on record")
+        raise RefusedError(
+            f"run {run.id} was imported without its definition, so nothing can continue it",
+            next_step=NextStep(Action.RUN_WORKFLOW, workflow=run.workflow_name),
+        )
     return pinned
 
 
