@@ -85,7 +85,9 @@ WORKFLOWS = """\
 workflows:
   flow:
     inputs: {word: {default: cow}}
-    phases: [{name: ask, gate: {summary: "Say ${inputs.word}?"}}]
+    phases:
+      - {name: ask, gate: {summary: "Say ${inputs.word}?"}}
+      - {name: rest, wait: {event: deployed}}
 """
 OF_RUNS: list[tuple[str, str, Any]] = [
     ("GET", "/v1/workflows", None),

@@ -189,6 +189,37 @@ def test_event_continues_the_run_that_waits_for_it(cli: Cli, flows: Path) -> Non
     assert cli("runs", "show", "@last", "--output", "after").out == "wrote after v2\n"
 
 
+def test_event_that_no_phase_waits_for_is_refused_with_those_that_are(
+    cli: Cli, flows: Path
+) -> None:
+    cli("workflow", "run", "waiting", "--wait")
+
+    sent = cli("runs", "signal", "@last", "deploid")
+
+    assert sent.code == 2
+    assert "no phase of waiting waits for the event 'deploid'; its events are deployed" in sent.err
+
+
+def test_list_names_the_phase_that_failed_not_those_skipped_after_it(
+    cli: Cli, nowhere: Path
+) -> None:
+    (nowhere / "nightherd.yaml").write_text(
+        "agents: []\nworkflows:\n  push:\n    phases:\n"
+        "      - {name: test, bash: 'exit 3'}\n      - {name: ship, bash: 'true'}\n"
+    )
+
+    cli("workflow", "run", "push", "--wait")
+
+    (row,) = cli("runs", "list", "--json").data
+    assert row["current_phase"] == "test"
+
+
+def test_phase_that_waits_for_a_worker_says_so_once(cli: Cli, flows: Path) -> None:
+    cli("workflow", "run", "gated", "--detach")
+
+    assert "plan: waits for a worker\n" in cli("runs", "show", "@last").out
+
+
 def test_resume_of_a_run_without_suspended_jobs_says_what_continues_it(
     cli: Cli, flows: Path
 ) -> None:

@@ -78,7 +78,7 @@ def test_follow_shows_jobs_that_begin_later(flows: Path) -> None:
     run = shell.run("workflow", "run", "waiting", "--detach").out.strip()
     follower = shell.start("runs", "tail", run, "-f", stdout=subprocess.PIPE)
     assert follower.stdout is not None
-    while b"waits for an event" not in follower.stdout.readline():
+    while b"waits for the event" not in follower.stdout.readline():
         assert follower.poll() is None
     shell.run("runs", "signal", run, "deployed")
     shell.run("worker", "--until-idle")

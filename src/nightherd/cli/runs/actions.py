@@ -12,8 +12,7 @@ import click
 from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.limits.options import read_limits
-from nightherd.cli.prompt import inputs_option
-from nightherd.cli.runs.inputs import read_run_inputs
+from nightherd.cli.runs.inputs import inputs_option, read_run_inputs
 from nightherd.cli.runs.list import run_argument
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon

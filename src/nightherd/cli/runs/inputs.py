@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from nightherd.cli.prompt import checked_text, read_inputs
 from nightherd.errors import InvalidValueError, UsageError
 from nightherd.model.json_text import parse_json
@@ -15,6 +17,13 @@ from nightherd.model.workflows.triggers import InputSpec, InputType
 FILE = "@"
 """What a value begins with that names a file."""
 LARGEST_BYTES = 1_000_000
+inputs_option = click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of an input; @FILE reads a file, and other types than text are JSON.",
+)
 
 
 def read_run_inputs(

@@ -10,7 +10,8 @@ from nightherd.cli.invocation import invocation_of, json_option
 from nightherd.cli.jobs.event_text import event_text
 from nightherd.cli.jobs.show import ALL, DEFAULT_COUNT, Count, Patience
 from nightherd.cli.next_steps import command_for
-from nightherd.cli.runs.list import WAITED, run_argument
+from nightherd.cli.runs.list import run_argument
+from nightherd.cli.runs.show import wait_text
 from nightherd.cli.screen.render import GLYPHS, Screen, one_line
 from nightherd.errors import InterruptedRunError
 from nightherd.model.journal.event import SystemEvent
@@ -89,10 +90,10 @@ def line_text(line: RunLine, screen: Screen) -> str | None:
         return screen.out.dim(f"- began{f' {line.job_id}' if line.job_id else ''}") + told
     if line.wait is not None:
         answer = line.wait.advice.text(command_for)
-        until = f", until {screen.time(line.wait.until)}" if line.wait.until is not None else ""
-        said = f"waits for {WAITED[line.wait.kind]}: {one_line(line.wait.text)}{until}"
         glyph = GLYPHS["paused"][0]
-        return f"{glyph} {said}" + (f"\n  {answer}" if answer is not None else "")
+        return f"{glyph} {wait_text(line.wait, screen)}" + (
+            f"\n  {answer}" if answer is not None else ""
+        )
     if line.kept_from is not None:
         return screen.out.dim(f"- kept from {line.kept_from}: {line.status}")
     error = f": {one_line(line.error)}" if line.error else told

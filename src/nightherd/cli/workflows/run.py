@@ -18,9 +18,8 @@ from nightherd.cli.invocation import DURATION, Invocation, invocation_of, json_o
 from nightherd.cli.jobs.command import OUT_OF_BUDGET, show_notices
 from nightherd.cli.jobs.watch import stop_on_signals
 from nightherd.cli.next_steps import command_for
-from nightherd.cli.prompt import detach_option
 from nightherd.cli.runs.actions import perform, show_started
-from nightherd.cli.runs.inputs import read_run_inputs
+from nightherd.cli.runs.inputs import inputs_option, read_run_inputs
 from nightherd.cli.runs.show import wait_text
 from nightherd.cli.runs.tail import EXIT_OF_RUN, show_line
 from nightherd.cli.screen.render import Screen, length, neutralise, one_line
@@ -49,14 +48,6 @@ from nightherd.wiring.machine import is_at_work, user_name
 from nightherd.wiring.running import make_worker_loop, open_worker
 from nightherd.wiring.stores import system_clock
 
-inputs_option = click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Value of an input; @FILE reads a file, and other types than text are JSON.",
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -71,7 +62,9 @@ class Options:
 @inputs_option
 @click.option("--follow", is_flag=True, help="Show progress until the run ends (the default).")
 @click.option("--wait", is_flag=True, help="Show only the result.")
-@detach_option
+@click.option(
+    "-d", "--detach", is_flag=True, help="Submit the run and return; a worker runs its jobs."
+)
 @click.option(
     "--wait-timeout",
     type=DURATION,

@@ -33,9 +33,9 @@ from nightherd.model.limits.limits import limits_document
 from nightherd.model.workflows.conductor import changes
 from nightherd.model.workflows.conductor.changes import StartRun
 from nightherd.model.workflows.conductor.concurrency import concurrency_key
-from nightherd.model.workflows.conductor.pinned import agents_of, pin
+from nightherd.model.workflows.conductor.pinned import agents_of, pin, read_pinned
 from nightherd.model.workflows.conductor.run_records import context_of
-from nightherd.model.workflows.definition import WorkflowDefinition
+from nightherd.model.workflows.definition import WaitAction, WorkflowDefinition, every_phase
 from nightherd.model.workflows.rows import (
     CONTEXT_LIMIT,
     WorkflowContext,
@@ -217,7 +217,11 @@ async def cancel_run(request: CancelRun, context: Stores) -> WorkflowRun:
 
 
 async def send_event(request: SendRunEvent, context: FleetContext) -> WorkflowRun:
-    """Send an event to the run; the wait that waits for it, or will, takes it."""
+    """Send an event to the run; the wait that waits for it, or will, takes it.
+
+    `UsageError` for an event that no phase of the run's definition waits for.
+    """
+    _check_event(request, context)
     change = changes.SendEvent(
         run_id=request.run_id,
         name=str(context.secrets.mask(request.name)),
@@ -230,6 +234,22 @@ async def send_event(request: SendRunEvent, context: FleetContext) -> WorkflowRu
     if isinstance(answer, Refused) and answer.why is Why.DUPLICATE:
         return get_run(context.reader, request.run_id)
     return _changed(answer, request.run_id, context)
+
+
+def _check_event(request: SendRunEvent, context: FleetContext) -> None:
+    run = get_run(context.reader, request.run_id)
+    pinned = context.reader.find_pinned(run.definition_hash)
+    if run.is_terminal or pinned is None:
+        return  # refused with its status
+    phases = every_phase(read_pinned(pinned.body).definition.phases)
+    known = [one.action.event for one in phases if isinstance(one.action, WaitAction)]
+    if request.name in known:
+        return
+    names = ", ".join(dict.fromkeys(name for name in known if name is not None)) or "none"
+    raise UsageError(
+        f"no phase of {run.workflow_name} waits for the event {request.name!r}; its events are {names}",
+        next_step=NextStep(Action.SHOW_RUN, run=run.id),
+    )
 
 
 async def set_scratch(request: SetRunScratch, context: FleetContext) -> Mapping[str, Any]:

@@ -281,7 +281,9 @@ class Advancing:
             self.written[f"{node.id} texts"] = texts
         if node.is_top_level:
             self.is_moved = True
-            if self.run.current_phase != node.path:
+            # A skipped phase is none that the run came to: after a failure, the one that failed is shown.
+            is_reached = node.status is not NodeStatus.SKIPPED or not self.run.current_phase
+            if is_reached and self.run.current_phase != node.path:
                 self.run = replace(self.run, current_phase=node.path)
 
     # -- the run ---------------------------------------------------------------------------------
