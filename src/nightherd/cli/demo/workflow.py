@@ -26,6 +26,7 @@ def approve_and_push(demo: DemoContext) -> list[Finished]:
     arrived = published(demo.place, demo.git, demo.environ)
     if arrived:
         raise NightherdError(f"something was pushed without approval: {arrived}")
+    demo.show("\n".join(demo.command("inbox")))
     demo.show("\n".join(demo.command("inbox", "approve", "@last")))
     demo.go_on()
     demo.show("\n".join(demo.command("runs", "show", run_id, "--all")))
@@ -38,7 +39,8 @@ def approve_and_push(demo: DemoContext) -> list[Finished]:
 
 
 def _start(demo: DemoContext) -> RunId:
-    """Record a run for a worker; its id."""
+    """Show the workflow and record a run of it for a worker; return the run's id."""
+    demo.show("\n".join(demo.command("workflow", "graph", WORKFLOW)))
     demo.show("\n".join(demo.command("workflow", "run", WORKFLOW, "--detach")))
     with closing(open_reader(demo.state_dir)) as reader:
         (run_id,) = reader.run_ids("run-", 1)
