@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from nightherd import Cancel, InvalidInputsError, RunQuery, open_fleet
-from nightherd.errors import NotFoundError, RefusedError
+from nightherd.errors import InvalidValueError, NotFoundError, RefusedError, UsageError
 from nightherd.model.workflows.run import RunStatus
 from workflow_fleet import WORKFLOW_FLEET
 
@@ -39,6 +40,32 @@ def test_a_run_is_worked_on_until_it_waits_and_after_the_answer_to_its_end(confi
         assert done.run.status is RunStatus.SUCCEEDED
         assert [view.status for view in done.nodes] == ["succeeded"] * 3
         assert output == "Edited."
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1: 2}])
+def test_a_value_that_json_does_not_have_is_refused_everywhere(config: Path, value: Any) -> None:
+    async def main() -> None:
+        async with open_fleet(config, environ=ENVIRON) as fleet:
+            run = (await fleet.run_workflow("waiting")).run.id
+            with pytest.raises(UsageError, match=r"the payload cannot be stored: .* not a"):
+                await fleet.signal_run(run, "deployed", payload=[value])
+            with pytest.raises(UsageError, match=r"the scratch cannot be stored: .* not a"):
+                await fleet.set_scratch(run, {"deep": {"er": value}})
+            with pytest.raises(InvalidInputsError, match=r"'count': .* not a"):
+                await fleet.run_workflow("build", inputs={"title": "x", "count": value})
+            assert fleet.run(run).scratch == {}
+
+    anyio.run(main)
+
+
+def test_a_limit_that_does_not_exist_is_refused_with_those_that_do(config: Path) -> None:
+    async def main() -> None:
+        async with open_fleet(config, environ=ENVIRON) as fleet:
+            run = (await fleet.run_workflow("waiting")).run.id
+            with pytest.raises(InvalidValueError, match="no limit 'spent'; the limits are spend"):
+                await fleet.raise_run_limits(run, {"spent": "1"})
 
     anyio.run(main)
 

@@ -13,7 +13,7 @@ from nightherd.engine.operations.requests import Answer
 from nightherd.engine.operations.resume import Rescue
 from nightherd.engine.operations.tokens import person_with
 from nightherd.model.inbox.item import InboxItem, InboxQuery, Verdict
-from nightherd.model.limits.limits import LimitName, kept_limits
+from nightherd.model.limits.limits import kept_limits
 from nightherd.views.inbox import InboxPage, ShownItem, find_item_id, list_inbox, show_item
 from nightherd.wiring.machine import refuse_agents, user_name
 
@@ -122,6 +122,6 @@ class Inbox:
             text=text,
             input=None if input is None else dict(input),
             seen_hash=None if seen is None else seen.hash,
-            limits=kept_limits({LimitName(name): value for name, value in (limits or {}).items()}),
+            limits=kept_limits(limits or {}),
         )
         return await perform(request, self._context, rescue=self._rescue)

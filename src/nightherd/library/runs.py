@@ -33,7 +33,7 @@ from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
 from nightherd.errors import unwrapped
 from nightherd.library.cancel import Cancel
 from nightherd.model.agents.agent import Fleet
-from nightherd.model.limits.limits import LimitName, kept_limits
+from nightherd.model.limits.limits import kept_limits
 from nightherd.model.workflows.definition import WorkflowDefinition
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.views.run_document import RunView, run_document, show_run
@@ -187,8 +187,7 @@ class WorkflowRuns:
 
     async def raise_run_limits(self, run: str, limits: Mapping[str, str]) -> WorkflowRun:
         """Raise limits of a run to new maxima, such as `{"spend": "5"}`; jobs that wait for them continue."""
-        kept = kept_limits({LimitName(name): value for name, value in limits.items()})
-        request = RaiseRunLimits(run_id=self._find(run).id, limits=kept)
+        request = RaiseRunLimits(run_id=self._find(run).id, limits=kept_limits(limits))
         self._refuse_agents(request)
         return await runs.raise_run_limits(request, self._context)
 

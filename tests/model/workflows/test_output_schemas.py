@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nightherd.model.workflows.conductor.run_records import parse_answer
 from nightherd.model.workflows.expressions.types import (
     ANY,
     BOOLEAN,
@@ -199,3 +200,12 @@ def test_values_match_as_the_standard_says(schema: dict[str, Any], value: Any) -
     is_valid = jsonschema.Draft202012Validator(schema).is_valid(value)
 
     assert (mismatches(schema, value) == ()) is is_valid
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_an_answer_with_a_number_that_json_does_not_have_is_no_json(number: str) -> None:
+    value, problem = parse_answer(f'{{"found": [1, {number}]}}')
+
+    assert value is None
+    assert problem is not None
+    assert "is not a number of JSON" in problem

@@ -36,6 +36,7 @@ from nightherd.model.workflows.conductor.concurrency import concurrency_key
 from nightherd.model.workflows.conductor.pinned import agents_of, pin, read_pinned
 from nightherd.model.workflows.conductor.run_records import context_of
 from nightherd.model.workflows.definition import WaitAction, WorkflowDefinition, every_phase
+from nightherd.model.workflows.json_value import json_problem
 from nightherd.model.workflows.rows import (
     CONTEXT_LIMIT,
     WorkflowContext,
@@ -221,6 +222,7 @@ async def send_event(request: SendRunEvent, context: FleetContext) -> WorkflowRu
 
     `UsageError` for an event that no phase of the run's definition waits for.
     """
+    _check_value("the payload", request.payload)
     _check_event(request, context)
     change = changes.SendEvent(
         run_id=request.run_id,
@@ -234,6 +236,12 @@ async def send_event(request: SendRunEvent, context: FleetContext) -> WorkflowRu
     if isinstance(answer, Refused) and answer.why is Why.DUPLICATE:
         return get_run(context.reader, request.run_id)
     return _changed(answer, request.run_id, context)
+
+
+def _check_value(what: str, value: Any) -> None:
+    problem = json_problem(value)
+    if problem is not None:
+        raise UsageError(f"{what} cannot be stored: {problem}")
 
 
 def _check_event(request: SendRunEvent, context: FleetContext) -> None:
@@ -254,6 +262,7 @@ def _check_event(request: SendRunEvent, context: FleetContext) -> None:
 
 async def set_scratch(request: SetRunScratch, context: FleetContext) -> Mapping[str, Any]:
     """Set values of the run's scratch and return the whole of it. `RefusedError` when it would be too large."""
+    _check_value("the scratch", request.values)
     values = context.secrets.mask(request.values)
     change = changes.MergeScratch(run_id=request.run_id, at=context.clock.now(), values=values)
     (answer,) = await context.state.apply([change])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -27,6 +27,8 @@ from nightherd.model.units import (
     rough_duration,
     to_usd,
 )
+
+NameT = TypeVar("NameT", bound=str)
 
 MICRO = 1_000_000
 BOUNDLESS = 10**15
@@ -320,9 +322,18 @@ def read_maximum(name: LimitName, value: str) -> int:
     return count
 
 
-def kept_limits(given: Mapping[LimitName, str]) -> dict[str, int]:
-    """Limits as people write them, as a job keeps them: whole numbers, a duration in milliseconds."""
-    return {name.value: read_maximum(name, text.strip()) for name, text in given.items()}
+def kept_limits(given: Mapping[NameT, str]) -> dict[str, int]:
+    """Limits as people write them, as a job keeps them: whole numbers, a duration in milliseconds.
+
+    `InvalidValueError` for a name or a maximum that is none.
+    """
+    kept: dict[str, int] = {}
+    for name, text in given.items():
+        if name not in tuple(LimitName):
+            known = ", ".join(LimitName)
+            raise InvalidValueError(f"there is no limit {name!r}; the limits are {known}")
+        kept[str(name)] = read_maximum(LimitName(name), text.strip())
+    return kept
 
 
 def limits_document(limits: Limits) -> dict[str, Any]:

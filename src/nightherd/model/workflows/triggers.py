@@ -26,6 +26,7 @@ from nightherd.model.workflows.expressions.types import (
     one_of,
     optional,
 )
+from nightherd.model.workflows.json_value import json_problem
 
 
 class InputType(StrEnum):
@@ -71,6 +72,9 @@ def input_mismatch(spec: InputSpec, value: Any) -> str | None:
     """Return why a value is not what the input takes; None when it is."""
     if value is None and not spec.required:
         return None
+    problem = json_problem(value)
+    if problem is not None:
+        return problem
     if kind_of(value).value == spec.type.value:
         return None
     return f"expected {INPUT_TYPES[spec.type]}, got {described(value)}"
