@@ -1,9 +1,10 @@
-"""JSON that people, agents and commands write: read strictly, so that every value can be stored and written again."""
+"""JSON that people, programs, agents and commands give: checked strictly, so that every value can be stored and written again."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from nightherd.errors import InvalidValueError
@@ -31,6 +32,25 @@ def parse_json(text: str) -> Any:
         raise InvalidValueError(_too_deep()) from None
     check_depth(value)
     return whole_value(value)
+
+
+def json_problem(value: Any) -> str | None:
+    """Return why a value cannot be kept as JSON; None when it can. Python also reads and writes `NaN`, JSON does not."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, float) and not math.isfinite(part):
+            return f"{part} is not a number of JSON"
+        if isinstance(part, Mapping):
+            unnamed = next((name for name in part if not isinstance(name, str)), None)
+            if unnamed is not None:
+                return f"the key {unnamed!r} is not a text"
+            pending += part.values()
+        elif isinstance(part, list | tuple):
+            pending += part
+        elif part is not None and not isinstance(part, str | bool | int | float):
+            return f"a {type(part).__name__} is not a value of JSON"
+    return None
 
 
 def check_depth(value: Any) -> None:

@@ -29,6 +29,7 @@ from nightherd.model.agents.agent import get_agent
 from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.options import JobOptions, ParentLimits
+from nightherd.model.json_text import json_problem
 from nightherd.model.limits.limits import limits_document
 from nightherd.model.workflows.conductor import changes
 from nightherd.model.workflows.conductor.changes import StartRun
@@ -36,7 +37,6 @@ from nightherd.model.workflows.conductor.concurrency import concurrency_key
 from nightherd.model.workflows.conductor.pinned import agents_of, pin, read_pinned
 from nightherd.model.workflows.conductor.run_records import context_of
 from nightherd.model.workflows.definition import WaitAction, WorkflowDefinition, every_phase
-from nightherd.model.workflows.json_value import json_problem
 from nightherd.model.workflows.rows import (
     CONTEXT_LIMIT,
     WorkflowContext,

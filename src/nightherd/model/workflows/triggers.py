@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from nightherd.model.jobs.job import TriggerType
+from nightherd.model.json_text import json_problem
 from nightherd.model.schedules.rule import UTC_NAME, Cron, Interval, Rule
 from nightherd.model.text import quote
 from nightherd.model.workflows.expressions.types import (
@@ -26,7 +27,6 @@ from nightherd.model.workflows.expressions.types import (
     one_of,
     optional,
 )
-from nightherd.model.workflows.json_value import json_problem
 
 
 class InputType(StrEnum):
