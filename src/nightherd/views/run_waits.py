@@ -90,7 +90,9 @@ def _for_child(child: WorkflowRun | None) -> Wait | None:
     if child is None or child.status is RunStatus.RUNNING:
         return None
     step = NextStep(Action.SHOW_RUN, run=child.id)
-    return Wait(kind="run", text=f"{child.id}, which is {child.status}", advice=Advice(step=step))
+    return Wait(
+        kind="run", text=f"{child.id}, which {child.status.phrase}", advice=Advice(step=step)
+    )
 
 
 def _for_job(

@@ -156,6 +156,7 @@ def test_retry_of_a_run_that_succeeded_or_is_open_is_refused(cli: Cli, flows: Pa
     open_ = cli("workflow", "run", "gated", "--json").data["id"]
 
     assert cli("runs", "retry", done).code == 5
+    assert f"run {done} has succeeded" in cli("runs", "cancel", done).err
     refused = cli("runs", "retry", open_)
     assert refused.code == 5
     assert f"nightherd runs cancel {open_}" in refused.err

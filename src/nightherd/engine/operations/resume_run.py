@@ -42,7 +42,7 @@ async def resume_run(request: ResumeRun, context: FleetContext, *, rescue: Rescu
     if run.is_terminal:
         is_done = run.status is RunStatus.SUCCEEDED
         action = Action.SHOW_RUN if is_done else Action.RETRY_RUN
-        raise RefusedError(f"run {run.id} is {run.status}", next_step=NextStep(action, run=run.id))
+        raise RefusedError(f"run {run.id} {run.status.phrase}", next_step=NextStep(action, run=run.id))
     resumed: list[Job] = []
     refused: list[NightherdError] = []
     for job in suspended_jobs(context.reader, run.id):
@@ -83,6 +83,6 @@ def _nothing_suspended(run: WorkflowRun, reader: StateReader) -> RefusedError:
                 next_step=NextStep(action, item=item.id),
             )
     return RefusedError(
-        f"run {run.id} is {run.status}, and none of its jobs is suspended",
+        f"run {run.id} {run.status.phrase}, and none of its jobs is suspended",
         next_step=NextStep(Action.SHOW_RUN, run=run.id),
     )

@@ -41,7 +41,7 @@ async def retry_run(request: RetryRun, context: FleetContext) -> Started:
     check_is_whole(run)
     if not run.is_terminal:
         raise RefusedError(
-            f"run {run.id} is {run.status}", next_step=NextStep(Action.CANCEL_RUN, run=run.id)
+            f"run {run.id} {run.status.phrase}", next_step=NextStep(Action.CANCEL_RUN, run=run.id)
         )
     if run.status is RunStatus.SUCCEEDED:
         raise RefusedError(

@@ -43,7 +43,17 @@ class RunStatus(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
+    @property
+    def phrase(self) -> str:
+        """What a sentence says about a run with this status: `is paused`, `has failed`."""
+        return _PHRASES.get(self, f"is {self}")
 
+
+_PHRASES = {
+    RunStatus.SUCCEEDED: "has succeeded",
+    RunStatus.FAILED: "has failed",
+    RunStatus.CANCELLED: "was cancelled",
+}
 _RUN_ENDS = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 RUN_LIFECYCLE = Lifecycle(

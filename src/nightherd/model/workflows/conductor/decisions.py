@@ -117,7 +117,7 @@ def cancel(change: CancelRun, rows: Rows) -> Answer:
     if run is None:
         return _missing(change.run_id)
     if run.is_terminal:
-        message = f"run {run.id} is {run.status}"
+        message = f"run {run.id} {run.status.phrase}"
         return Refused(why=Why.STATUS, message=message, run_id=run.id)
     if run.stopping is not None:
         return Applied(rows=(), run_id=run.id)
@@ -142,7 +142,7 @@ def send_event(change: SendEvent, rows: Rows) -> Answer:
         message = f"the event {change.name} was sent to {run.id} already"
         return Refused(why=Why.DUPLICATE, message=message, run_id=run.id)
     if run.is_terminal:
-        message = f"run {run.id} is {run.status}"
+        message = f"run {run.id} {run.status.phrase}"
         return Refused(why=Why.STATUS, message=message, run_id=run.id)
     event = WorkflowEvent(
         id=key,
@@ -163,7 +163,7 @@ def merge_scratch(change: MergeScratch, rows: Rows) -> Answer:
     if run is None:
         return _missing(change.run_id)
     if run.is_terminal:
-        message = f"run {run.id} is {run.status}"
+        message = f"run {run.id} {run.status.phrase}"
         return Refused(why=Why.STATUS, message=message, run_id=run.id)
     known = rows.get(WorkflowScratch, run.id)
     merged = {**(known.scratch if known is not None else {}), **change.values}
@@ -184,7 +184,7 @@ def raise_limits(change: RaiseRun, rows: Rows) -> Answer:
     if run is None:
         return _missing(change.run_id)
     if run.is_terminal:
-        message = f"run {run.id} is {run.status}"
+        message = f"run {run.id} {run.status.phrase}"
         return Refused(why=Why.STATUS, message=message, run_id=run.id)
     raised = replace(run, limits={**run.limits, **change.limits}, updated_at=change.at)
     return Applied(rows=(raised,), run_id=run.id)
