@@ -42,7 +42,9 @@ async def resume_run(request: ResumeRun, context: FleetContext, *, rescue: Rescu
     if run.is_terminal:
         is_done = run.status is RunStatus.SUCCEEDED
         action = Action.SHOW_RUN if is_done else Action.RETRY_RUN
-        raise RefusedError(f"run {run.id} {run.status.phrase}", next_step=NextStep(action, run=run.id))
+        raise RefusedError(
+            f"run {run.id} {run.status.phrase}", next_step=NextStep(action, run=run.id)
+        )
     resumed: list[Job] = []
     refused: list[NightherdError] = []
     for job in suspended_jobs(context.reader, run.id):
