@@ -183,6 +183,8 @@ def _secrets_in(value: str, *, is_whole: bool) -> Iterator[str]:
         yield scheme["credential"]
 
 
+MASK_BEGINS = "[secret:"
+"""How what stands for a secret begins."""
 MASKED_FIELDS = frozenset(
     {"content", "thinking", "input", "result", "error", "message", "stack", "extra"}
 )

@@ -100,6 +100,18 @@ def directory_of_run(item: InboxItem, reader: StateReader, files: GateFiles) -> 
     return where
 
 
+def has_directory(item: InboxItem, reader: StateReader) -> bool:
+    """Whether the directory that the gate's run works in is there; False while its workspace has yet to be made."""
+    run_id = RunId(item.workflow_run_id or "")
+    if any(job.started_at is not None for job in reader.jobs_of_run(run_id)):
+        return True
+    body = _pinned(item, reader)
+    policy = None if body is None else body.definition.workspace
+    if policy is not None and not policy.is_shared:
+        return False
+    return all(job.workspace_id is None for job in _jobs(item, reader))
+
+
 def _patch(item: InboxItem, reader: StateReader, artifacts: Artifacts) -> str:
     """What changed in the workspace of the run since it began."""
     for job in _jobs(item, reader):

@@ -49,6 +49,13 @@ workflows:
     phases:
       - {name: plan, agent: writer, prompt: it}
       - {name: ok, depends_on: plan, gate: {summary: "Go?", quorum: 2, artifact: {file: plan.md}}}
+  fails:
+    WHERE
+    phases:
+      - {name: plan, agent: writer, prompt: it}
+      - {name: ok, depends_on: plan, gate: {summary: "Go?", artifact: {file: plan.md}}}
+      - {name: next, bash: "cat plan.md; [ -e $HERE/rain ]", depends_on: ok, env: {HERE: "${inputs.here}"}}
+    inputs: {here: {type: text, default: HERE}}
   ask:
     phases:
       - {name: ok, gate: {kind: reply, summary: "Which one?"}}
@@ -77,7 +84,9 @@ def worktree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, components: Compon
 
 
 def prepare(directory: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> Path:
-    (directory / "nightherd.yaml").write_text(GATES.replace("WHERE", where))
+    (directory / "nightherd.yaml").write_text(
+        GATES.replace("WHERE", where).replace("default: HERE", f"default: {directory}")
+    )
     (directory / ".gitignore").write_text(".nightherd\n")
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "begin"]):
         subprocess.run(["git", *command], cwd=directory, check=True)
@@ -258,3 +267,28 @@ def test_text_that_several_people_approve_is_changed_by_none_of_them(
     assert (shared / "plan.md").read_text() == before
     assert cli("inbox", "approve", item["id"]).code == 0
     assert cli("inbox", "show", item["id"], "--json").data["status"] == "pending"
+
+
+def test_changed_file_is_in_the_workspace_of_a_retried_run(cli: Cli, worktree: Path) -> None:
+    first = paused(cli, "file")
+    cli("inbox", "reject", first["id"], "-m", "no")
+    cli("runs", "retry", "@last")
+    again = cli("inbox", "show", "@last", "--json").data
+
+    assert cli("inbox", "approve", again["id"], "--input", "artifact=mine").code == 0
+
+    assert output(cli) == "minemine\n"
+    left = [file.read_text() for file in worktree.glob(".nightherd-workspaces/*/plan.md")]
+    assert sorted(left) == sorted(["mine", again["artifact"]["text"]])
+
+
+def test_changed_file_is_kept_when_a_later_phase_failed(cli: Cli, worktree: Path) -> None:
+    item = paused(cli, "fails")
+    assert cli("inbox", "approve", item["id"], "--input", "artifact=mine").code == 0
+    cli("worker", "--until-idle")
+    assert cli("runs", "show", "@last", "--json").data["status"] == "failed"
+
+    (worktree / "rain").touch()
+    cli("runs", "retry", "@last")
+
+    assert output(cli) == "mine\n"

@@ -14,7 +14,13 @@ from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.inbox.item import InboxItem, InboxTexts, Verdict
 from nightherd.model.workflows.definition import ArtifactKind
 from nightherd.next_step import Action, NextStep
-from nightherd.views.gate_artifact import ARTIFACT, directory_of_run, gate_artifact, is_gate
+from nightherd.views.gate_artifact import (
+    ARTIFACT,
+    directory_of_run,
+    gate_artifact,
+    has_directory,
+    is_gate,
+)
 
 DECIDING = (Verdict.APPROVE, Verdict.REPLY)
 """Answers with which an artifact goes on to the next phase."""
@@ -41,7 +47,8 @@ async def gate_input(
 ) -> dict[str, Any] | None:
     """Return the input to record with an answer to a gate.
 
-    A file that the person changed is replaced in the run's directory before the answer is on record.
+    A file that the person changed is replaced in the run's directory before the answer is on record. If the run has
+    no workspace yet, it is written when that is made.
     `RefusedError` when the artifact cannot be read and the person gave no text for it.
     """
     is_open = item.is_pending and _may_answer(request, item, texts, context.clock.now())
@@ -56,7 +63,7 @@ def _gate_input(
     kind = texts.body.get("artifact_kind")
     is_file = kind == ArtifactKind.FILE.value
     if request.input is not None:
-        if is_file and context.artifacts is not None:
+        if is_file and context.artifacts is not None and has_directory(item, context.reader):
             directory = directory_of_run(item, context.reader, context.artifacts.files)
             file, text = str(texts.body.get("file") or ""), request.input[ARTIFACT]
             context.artifacts.files.write(directory, file, text)

@@ -25,6 +25,7 @@ from nightherd.model.inbox.item import InboxItem, InboxTexts, ItemId, ItemKind, 
 from nightherd.model.jobs.changes import ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
+from nightherd.model.secrets import MASK_BEGINS
 from nightherd.model.text import whole_text, whole_value
 from nightherd.model.workflows.rows import WorkflowRun
 from nightherd.model.workflows.run import RunId
@@ -37,8 +38,6 @@ ANSWER_LIMIT = 64 * 1024
 """Characters of an answer."""
 INPUT_LIMIT = 1024 * 1024
 """Characters of changed arguments, as JSON."""
-MASKED = "[secret:"
-"""What a masked secret begins with."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,9 +130,9 @@ def _check_input(request: Answer, context: FleetContext) -> None:
         raise InvalidValueError(f"changed arguments have at most {INPUT_LIMIT:,} characters")
     if context.secrets.mask(request.input) != request.input:
         raise InvalidValueError("the changed arguments hold a secret; name its variable instead")
-    if MASKED in encoded:
+    if MASK_BEGINS in encoded:
         raise InvalidValueError(
-            f"{MASKED}...] in the changed arguments stands for a secret and would run as it is written"
+            f"{MASK_BEGINS}...] in the changed arguments stands for a secret and would run as it is written"
         )
     if whole_value(request.input) != request.input:
         raise InvalidValueError("the changed arguments hold half a character")

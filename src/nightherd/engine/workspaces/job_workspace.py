@@ -25,6 +25,7 @@ from nightherd.engine.workspaces.elsewhere import (
     moved_notice,
     used_text,
 )
+from nightherd.engine.workspaces.gate_edits import gate_edits
 from nightherd.engine.workspaces.setup import run_setup
 from nightherd.engine.workspaces.snapshots import TurnSnapshots
 from nightherd.errors import NightherdError, WorkspaceError
@@ -37,6 +38,7 @@ from nightherd.model.journal.system import Warned, WorkspaceUsed
 from nightherd.model.permissions.protected import ProtectedPaths, also_in
 from nightherd.model.sessions.session import Session
 from nightherd.model.workflows.command import COMMANDS_AGENT
+from nightherd.model.workflows.run import RunId
 from nightherd.model.workspaces.changes import LeaveWorkspace, NoteWorkspace, UseWorkspace
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
 from nightherd.ports import Made, WorkspaceFiles
@@ -67,6 +69,7 @@ class JobWorkspace:
         self._policy = agent.workspace
         self._recorder = recorder
         self._context = context
+        self._is_edited = False
         self._workspace: Workspace | None = None
         self._snapshots: TurnSnapshots | None = None
         self._is_saved = False
@@ -117,7 +120,7 @@ class JobWorkspace:
             lambda step, text: self._recorder.record(describe(step, text)),
             is_new=made.origin not in ("kept", "snapshot"),
         )
-        if self._policy.setup:
+        if self._policy.setup or self._is_edited:
             await self._snapshots.take("start", turn=turn)
         self.moved_notice = moved_notice(
             self._job, self._session, self._agent, made, self._files, self._context
@@ -261,6 +264,8 @@ class JobWorkspace:
         workspace = self._workspace
         assert workspace is not None  # noqa: S101 (set by _use)
         made = await self._files.make(workspace, self._policy, choice.begins_with)
+        if workspace.status is WorkspaceStatus.MAKING:
+            await self._write_edits(made.directory)
         for note in made.notes:
             self._warn("workspace", note)
         is_kept = made.origin == "kept"
@@ -301,6 +306,15 @@ class JobWorkspace:
                 rows = [row for row in answer.rows if isinstance(row, Workspace)]
                 self._workspace = rows[-1] if rows else self._workspace
         return made
+
+    async def _write_edits(self, directory: str) -> None:
+        """Write what people changed at gates before there was a workspace: again, if it was cut off."""
+        run_id, artifacts = self._job.workflow_run_id, self._context.artifacts
+        if run_id is None or artifacts is None:
+            return
+        for file, text in gate_edits(RunId(run_id), self._context.reader):
+            await to_thread.run_sync(artifacts.files.write, directory, file, text)
+            self._is_edited = True
 
     def _record_use(self, choice: Choice, made: Made) -> None:
         workspace = self._workspace
