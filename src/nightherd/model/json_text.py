@@ -1,4 +1,4 @@
-"""JSON that people, programs, agents and commands give: checked strictly, so that every value can be stored and written again."""
+"""JSON that people, agents and commands write: read strictly, so that every value can be stored and written again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.text import whole_value
+from nightherd.model.text import whole_text, whole_value
 
 DEEPEST = 100
 """Levels of lists and objects inside each other."""
@@ -30,31 +30,20 @@ def parse_json(text: str) -> Any:
         raise InvalidValueError(str(error)) from error
     except RecursionError:
         raise InvalidValueError(_too_deep()) from None
-    check_depth(value)
-    return whole_value(value)
+    value = _whole(value)
+    check_value(value)
+    return value
 
 
-def json_problem(value: Any) -> str | None:
-    """Return why a value cannot be kept as JSON; None when it can. Python also reads and writes `NaN`, JSON does not."""
-    pending = [value]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, float) and not math.isfinite(part):
-            return f"{part} is not a number of JSON"
-        if isinstance(part, Mapping):
-            unnamed = next((name for name in part if not isinstance(name, str)), None)
-            if unnamed is not None:
-                return f"the key {unnamed!r} is not a text"
-            pending += part.values()
-        elif isinstance(part, list | tuple):
-            pending += part
-        elif part is not None and not isinstance(part, str | bool | int | float):
-            return f"a {type(part).__name__} is not a value of JSON"
-    return None
+def _whole(value: Any) -> Any:
+    try:
+        return whole_value(value)
+    except RecursionError:
+        raise InvalidValueError(_too_deep()) from None
 
 
-def check_depth(value: Any) -> None:
-    """Raise `InvalidValueError` for a JSON value that is nested too deeply to be stored."""
+def check_value(value: Any) -> None:
+    """Raise `InvalidValueError` for a value that cannot be stored as JSON and read again as it is."""
     level = [value]
     for _ in range(DEEPEST + 1):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -65,12 +54,27 @@ def check_depth(value: Any) -> None:
 
 def _inside(value: Any) -> list[Any]:
     match value:
-        case dict():
-            return list(value.values())
+        case Mapping():
+            return [*(_named(key) for key in value), *value.values()]
         case list() | tuple():
             return list(value)
+        case str():
+            if whole_text(value) != value:
+                raise InvalidValueError("it has a text with half of a character")
+        case float():
+            if not math.isfinite(value):
+                raise InvalidValueError(f"JSON has no {value}")
+        case None | bool() | int():
+            pass
         case _:
-            return []
+            raise InvalidValueError(f"JSON has no {type(value).__name__}")
+    return []
+
+
+def _named(key: Any) -> str:
+    if not isinstance(key, str):
+        raise InvalidValueError(f"a name in an object is a text, not {key!r}")
+    return key
 
 
 def _too_deep() -> str:

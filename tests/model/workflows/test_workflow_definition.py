@@ -252,3 +252,14 @@ def test_what_has_ended_stays_as_it_is() -> None:
         "cancelled",
     }
     assert RUN_LIFECYCLE.allows(RunStatus.PAUSED, RunStatus.RUNNING)
+
+
+def test_input_that_cannot_be_stored_is_a_problem() -> None:
+    specs = {"l": InputSpec(type=InputType.LIST), "t": InputSpec()}
+
+    _, wrong = complete_inputs(specs, {"l": [float("inf")], "t": "\ud800"})
+
+    assert [one.message for one in wrong] == [
+        "the input 'l' cannot be stored: JSON has no inf",
+        "the input 't' cannot be stored: it has a text with half of a character",
+    ]

@@ -29,7 +29,7 @@ from nightherd.model.agents.agent import get_agent
 from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.options import JobOptions, ParentLimits
-from nightherd.model.json_text import json_problem
+from nightherd.model.json_text import check_value
 from nightherd.model.limits.limits import limits_document
 from nightherd.model.workflows.conductor import changes
 from nightherd.model.workflows.conductor.changes import StartRun
@@ -222,7 +222,7 @@ async def send_event(request: SendRunEvent, context: FleetContext) -> WorkflowRu
 
     `UsageError` for an event that no phase of the run's definition waits for.
     """
-    _check_value("the payload", request.payload)
+    check_value(request.payload)
     _check_event(request, context)
     change = changes.SendEvent(
         run_id=request.run_id,
@@ -236,12 +236,6 @@ async def send_event(request: SendRunEvent, context: FleetContext) -> WorkflowRu
     if isinstance(answer, Refused) and answer.why is Why.DUPLICATE:
         return get_run(context.reader, request.run_id)
     return _changed(answer, request.run_id, context)
-
-
-def _check_value(what: str, value: Any) -> None:
-    problem = json_problem(value)
-    if problem is not None:
-        raise UsageError(f"{what} cannot be stored: {problem}")
 
 
 def _check_event(request: SendRunEvent, context: FleetContext) -> None:
@@ -262,7 +256,7 @@ def _check_event(request: SendRunEvent, context: FleetContext) -> None:
 
 async def set_scratch(request: SetRunScratch, context: FleetContext) -> Mapping[str, Any]:
     """Set values of the run's scratch and return the whole of it. `RefusedError` when it would be too large."""
-    _check_value("the scratch", request.values)
+    check_value(request.values)
     values = context.secrets.mask(request.values)
     change = changes.MergeScratch(run_id=request.run_id, at=context.clock.now(), values=values)
     (answer,) = await context.state.apply([change])

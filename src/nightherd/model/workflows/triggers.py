@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
+from nightherd.errors import InvalidValueError
 from nightherd.model.jobs.job import TriggerType
-from nightherd.model.json_text import json_problem
+from nightherd.model.json_text import check_value
 from nightherd.model.schedules.rule import UTC_NAME, Cron, Interval, Rule
 from nightherd.model.text import quote
 from nightherd.model.workflows.expressions.types import (
@@ -72,9 +73,6 @@ def input_mismatch(spec: InputSpec, value: Any) -> str | None:
     """Return why a value is not what the input takes; None when it is."""
     if value is None and not spec.required:
         return None
-    problem = json_problem(value)
-    if problem is not None:
-        return problem
     if kind_of(value).value == spec.type.value:
         return None
     return f"expected {INPUT_TYPES[spec.type]}, got {described(value)}"
@@ -107,6 +105,12 @@ def _input_problems(
             message = f"there is no input {quote(name)}; declared: {declared}"
             yield InputProblem(name=name, message=message)
     for name, spec in specs.items():
+        try:
+            check_value(values[name])
+        except InvalidValueError as error:
+            message = f"the input {quote(name)} cannot be stored: {error.message}"
+            yield InputProblem(name=name, message=message)
+            continue
         if values[name] is None and spec.required:
             yield InputProblem(name=name, message=f"the input {quote(name)} is required")
         elif (reason := input_mismatch(spec, values[name])) is not None:
