@@ -49,11 +49,11 @@ def test_a_value_that_json_does_not_have_is_refused_everywhere(config: Path, val
     async def main() -> None:
         async with open_fleet(config, environ=ENVIRON) as fleet:
             run = (await fleet.run_workflow("waiting")).run.id
-            with pytest.raises(UsageError, match=r"the payload cannot be stored: .* not a"):
+            with pytest.raises(UsageError, match=r"the payload cannot be stored: "):
                 await fleet.signal_run(run, "deployed", payload=[value])
-            with pytest.raises(UsageError, match=r"the scratch cannot be stored: .* not a"):
+            with pytest.raises(UsageError, match=r"the scratch cannot be stored: "):
                 await fleet.set_scratch(run, {"deep": {"er": value}})
-            with pytest.raises(InvalidInputsError, match=r"'count': .* not a"):
+            with pytest.raises(InvalidInputsError, match=r"'count': "):
                 await fleet.run_workflow("build", inputs={"title": "x", "count": value})
             assert fleet.run(run).scratch == {}
 

@@ -307,3 +307,18 @@ def test_check_fails_where_a_prompt_or_skill_is_not_text(
     for result in (cli("workflow", "check"), cli("workflow", "check", "build")):
         assert result.code == 78
         assert f"{file}:1:4: not UTF-8 text: byte 0xff" in result.out
+
+
+def test_inputs_are_shown_with_their_defaults_as_json(project: Path, cli: Cli) -> None:
+    (project / "workflows" / "build.yaml").write_text(
+        "inputs:\n  b: {type: boolean, default: true}\n  t: text\n  l: {type: list, default: [a]}\n"
+        "phases: [{name: a, bash: ls}]\n"
+    )
+
+    shown = [line for line in cli("workflow", "show", "build").out.splitlines() if "input" in line]
+
+    assert shown == [
+        "input       b (boolean, default true)",
+        "input       t (text, optional)",
+        'input       l (list, default ["a"])',
+    ]

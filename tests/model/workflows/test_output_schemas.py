@@ -208,4 +208,4 @@ def test_an_answer_with_a_number_that_json_does_not_have_is_no_json(number: str)
 
     assert value is None
     assert problem is not None
-    assert "is not a number of JSON" in problem
+    assert problem.startswith("the answer is not JSON: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import click
@@ -10,7 +11,7 @@ from nightherd.cli.fleet.load import load_all
 from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.screen.render import Screen, neutralise, one_line, table
 from nightherd.cli.workflows.declared import find_workflow, name_argument, read_switches
-from nightherd.cli.workflows.graph import draw_phases
+from nightherd.cli.workflows.graph import LONGEST, draw_phases
 from nightherd.config.report import shown_file
 from nightherd.model.limits.limits import LimitName, Limits
 from nightherd.model.units import format_duration, format_usd
@@ -113,7 +114,9 @@ def _card(definition: WorkflowDefinition) -> Iterator[tuple[str, str]]:
     if definition.description:
         yield "about", one_line(definition.description)
     for name, spec in definition.inputs.items():
-        need = "required" if spec.required else f"default {spec.default!r}"
+        need = "required" if spec.required else "optional"
+        if spec.default is not None:
+            need = f"default {one_line(json.dumps(spec.default, ensure_ascii=False), LONGEST)}"
         about = f": {one_line(spec.description)}" if spec.description else ""
         yield "input", neutralise(f"{name} ({spec.type.value}, {need}){about}")
     triggers = definition.triggers

@@ -222,7 +222,7 @@ async def send_event(request: SendRunEvent, context: FleetContext) -> WorkflowRu
 
     `UsageError` for an event that no phase of the run's definition waits for.
     """
-    check_value(request.payload)
+    _check_value("the payload", request.payload)
     _check_event(request, context)
     change = changes.SendEvent(
         run_id=request.run_id,
@@ -236,6 +236,13 @@ async def send_event(request: SendRunEvent, context: FleetContext) -> WorkflowRu
     if isinstance(answer, Refused) and answer.why is Why.DUPLICATE:
         return get_run(context.reader, request.run_id)
     return _changed(answer, request.run_id, context)
+
+
+def _check_value(what: str, value: Any) -> None:
+    try:
+        check_value(value)
+    except InvalidValueError as error:
+        raise UsageError(f"{what} cannot be stored: {error.message}") from error
 
 
 def _check_event(request: SendRunEvent, context: FleetContext) -> None:
@@ -256,7 +263,7 @@ def _check_event(request: SendRunEvent, context: FleetContext) -> None:
 
 async def set_scratch(request: SetRunScratch, context: FleetContext) -> Mapping[str, Any]:
     """Set values of the run's scratch and return the whole of it. `RefusedError` when it would be too large."""
-    check_value(request.values)
+    _check_value("the scratch", request.values)
     values = context.secrets.mask(request.values)
     change = changes.MergeScratch(run_id=request.run_id, at=context.clock.now(), values=values)
     (answer,) = await context.state.apply([change])
