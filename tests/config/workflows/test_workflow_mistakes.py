@@ -130,6 +130,7 @@ def test_a_misspelt_key_is_suggested(flows: WorkflowFolder) -> None:
         ("review: {agent: reviewer, prompt: '${nope}', fix: {agent: coder}}", 'nope', "unknown name 'nope'"),
         ("review: {agent: reviewer, prompt: x, fix: {agent: coder, prompt: '${nope}'}}", 'nope', "unknown name 'nope'"),
         ('review: {agent: reviewer, prompt: x, fix: {agent: codr}}', 'codr', "the fleet has no agent 'codr'"),
+        ('review: {agent: reviewer, prompt: x, max_cycles: 1001, fix: {agent: coder}}', 'max', 'max_cycles is 1 to 1,000'),
         ('review: {agent: reviewer, prompt: x}', 'agent', "'fix' is missing"),
         ('review: {agent: reviewer, prompt: x, fix: {agent: coder}}, loop: {}', 'loop', "unknown key 'loop'"),
     ],

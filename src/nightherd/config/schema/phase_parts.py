@@ -20,6 +20,7 @@ from nightherd.config.schema.types import (
     Whole,
     refuse,
 )
+from nightherd.model.workflows.definition import MOST_ITERATIONS
 
 
 def from_truth(value: object) -> object:
@@ -247,3 +248,11 @@ class Review(AgentWork):
     on_exhausted: Literal["fail", "continue"] = Field(
         "fail", description="What happens when the last review does not approve."
     )
+
+    @model_validator(mode="after")
+    def has_few_cycles(self) -> Self:
+        """A cycle is an iteration of a loop."""
+        if self.max_cycles > MOST_ITERATIONS:
+            message = f"max_cycles is 1 to {MOST_ITERATIONS:,}"
+            raise refuse("incomplete", message, key="max_cycles")
+        return self
