@@ -110,7 +110,7 @@ def test_run_that_succeeded_is_not_resumed_nor_is_a_retry_named(cli: Cli, limite
 
     refused = cli("runs", "resume", "@last")
 
-    assert "is succeeded" in refused.err
+    assert "has succeeded" in refused.err
     assert "nightherd runs retry" not in refused.err
 
 

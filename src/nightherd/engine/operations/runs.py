@@ -24,7 +24,13 @@ from nightherd.engine.operations.run_requests import (
     StartWorkflow,
 )
 from nightherd.engine.workflows.raised_limits import check_raised, continued_jobs
-from nightherd.errors import InvalidInputsError, NotFoundError, RefusedError, UsageError
+from nightherd.errors import (
+    InvalidInputsError,
+    InvalidValueError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
 from nightherd.model.agents.agent import get_agent
 from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.ids import JobId
