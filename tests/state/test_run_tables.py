@@ -11,6 +11,7 @@ import anyio
 import apsw
 import pytest
 
+from nightherd.db.connection import open_for_writing
 from nightherd.model.change import Applied, Change
 from nightherd.model.inbox.changes import ExpireItem
 from nightherd.model.inbox.item import Verdict
@@ -40,6 +41,30 @@ from nightherd.testing.run_values import (
 from state.stores import contents, open_store, replayed
 
 SEED_COLUMNS = {
+    "executions": {
+        "id",
+        "trigger_type",
+        "trigger_id",
+        "skill",
+        "repo",
+        "issue_number",
+        "started_at",
+        "finished_at",
+        "success",
+        "error",
+        "turns",
+        "duration_ms",
+        "session_id",
+        "cost_usd",
+        "input_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+        "output_tokens",
+        "api_duration_ms",
+        "stop_reason",
+        "workflow_run_id",
+        "output_text",
+    },
     "workflow_runs": {
         "id",
         "workflow_name",
@@ -133,11 +158,21 @@ def test_tables_have_the_columns_that_other_programs_know(tables: Tables) -> Non
 
     for table, columns in SEED_COLUMNS.items():
         found = {
-            name for (name,) in tables.select(f"SELECT name FROM pragma_table_info('{table}')")
+            name for (name,) in tables.select(f"SELECT name FROM pragma_table_xinfo('{table}')")
         }
         assert columns <= found, table
     indexes = {name for (name,) in tables.select("SELECT name FROM sqlite_schema")}
     assert {"idx_workflow_runs_trigger", "idx_workflow_runs_status"} <= indexes
+
+
+def test_cost_of_an_execution_is_shown_in_dollars_too(tables: Tables) -> None:
+    tables.apply(start_run(1, workflow(job("dig"))))
+    tables.work(1, "dig")
+    database = open_for_writing(tables.directory.database)
+    database.execute("UPDATE executions SET cost_microusd = 1250000")
+    database.close()
+
+    assert tables.select("SELECT cost_usd FROM executions") == [(1.25,)]
 
 
 def test_columns_of_a_run_follow_its_nodes(tables: Tables, tmp_path: Path) -> None:

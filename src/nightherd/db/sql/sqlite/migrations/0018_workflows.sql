@@ -129,6 +129,8 @@ ALTER TABLE jobs ADD COLUMN workflow_run_id TEXT;
 ALTER TABLE jobs ADD COLUMN node_id TEXT;
 CREATE INDEX jobs_of_workflow_run ON jobs (workflow_run_id, number) WHERE workflow_run_id IS NOT NULL;
 
+-- What other tools read; the money itself is kept in whole micro-dollars.
+ALTER TABLE executions ADD COLUMN cost_usd REAL GENERATED ALWAYS AS (cost_microusd / 1000000.0) VIRTUAL;
 ALTER TABLE executions ADD COLUMN output_text TEXT;
 
 ALTER TABLE inbox_items ADD COLUMN workflow_run_id TEXT;
