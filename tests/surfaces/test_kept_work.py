@@ -39,7 +39,7 @@ phases:
     loop: {max_iterations: 4, until_command: "echo asked >> counter; [ -e grown ]"}
     phases:
       - {name: dig, bash: 'echo "dig-$N" >> counter', env: {N: "${loop.iteration}"}}
-      - {name: write, agent: poet, prompt: "${loop.previous.write}"}
+      - {name: write, agent: poet, prompt: "Go on: ${loop.previous.write}"}
       - {name: sow, bash: 'echo "sow-$N" >> counter; [ "$N" != 2 ] || [ -e rain ]', env: {N: "${loop.iteration}"}}
       - {name: grow, bash: '[ "$N" != 3 ] || touch grown', env: {N: "${loop.iteration}"}}
 """

@@ -261,8 +261,9 @@ def _check_event(request: SendRunEvent, context: FleetContext) -> None:
     if request.name in known:
         return
     names = ", ".join(dict.fromkeys(name for name in known if name is not None)) or "none"
+    name = str(context.secrets.mask(request.name))
     raise UsageError(
-        f"no phase of {run.workflow_name} waits for the event {request.name!r}; its events are {names}",
+        f"no phase of {run.workflow_name} waits for the event {name!r}; its events are {names}",
         next_step=NextStep(Action.SHOW_RUN, run=run.id),
     )
 
