@@ -244,7 +244,9 @@ def test_nothing_goes_on_while_a_call_waits(stage: ClaudeStage) -> None:
     assert (waiting["suspend_reason"], left) == ("approval", {})
     assert (again["suspend_reason"], turns) == ("approval", 2)
     assert (done["status"], done["summary"]) == ("completed", "Written.")
-    assert notes.read_text() == "new\n"
+    # Claude itself may refuse to overwrite a file that changed meanwhile; the record says which it was.
+    was_made = herd.lines("tool_result")[-1]["success"]
+    assert notes.read_text() == ("new\n" if was_made else "written meanwhile\n")
 
 
 def test_edit_that_claude_refuses_itself_is_over(cli_stage: ClaudeStage) -> None:
