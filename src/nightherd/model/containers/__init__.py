@@ -1,0 +1,1 @@
+"""Containers: what the fleet file says about one, and what is handed to the engine for it. Pure."""
