@@ -14,15 +14,13 @@ import anyio
 from anyio import to_thread
 
 from nightherd.errors import RefusedError
-from nightherd.runtimes.keeper.census import Census, processes, send
+from nightherd.runtimes.keeper.census import Census, processes
+from nightherd.runtimes.keeper.ending import end_processes
 from nightherd.runtimes.keeper.instructions import Instructions, encode
-from nightherd.runtimes.keeper.launch import launch
+from nightherd.runtimes.keeper.place import Place
 
 EXECUTION_MARK = "NIGHTHERD_EXECUTION"
 """In the environment of every process an execution starts, keepers too: `execution_mark()`."""
-KILL_WAIT_S = 5.0
-"""After this long a process that survives SIGKILL is stuck in the kernel, and waiting does not help."""
-POLL_S = 0.02
 
 
 async def stop_processes(marks: Mapping[str, str], *, grace_s: float) -> None:
@@ -61,23 +59,6 @@ async def kill_marked(mark: str) -> int:
             hint="end them, or restart the machine; the job can be started again after that",
         )
     return killed
-
-
-def end_processes(census: Census, grace_s: float) -> tuple[int, frozenset[int]]:
-    """Carry out the end of all that the census finds: how many were signalled, and the pids left after all."""
-    signalled: set[tuple[int, int]] = set()
-    began = time.monotonic()
-    while alive := census.find():
-        passed = time.monotonic() - began
-        if passed > grace_s + KILL_WAIT_S:
-            return len(signalled), frozenset(alive)
-        is_over = passed >= grace_s
-        for process in alive.items():
-            if is_over or process not in signalled:
-                send(process[0], signal.SIGKILL if is_over else signal.SIGTERM)
-                signalled.add(process)
-        time.sleep(POLL_S)
-    return len(signalled), frozenset()
 
 
 def _entries(marks: Mapping[str, str]) -> frozenset[bytes]:
@@ -146,16 +127,18 @@ class Attendant:
         instructions: Instructions,
         marks: Mapping[str, str],
         standard: Sequence[int],
+        place: Place,
         held: int | None = None,
     ) -> None:
         """`held` is what the keeper keeps open until it is ordered to release it, or has ended everything."""
+        self._place = place
         self._message = encode(instructions)
         self._instructions = instructions
         control, self._control = os.pipe()
         self._status, status = os.pipe()
         try:
             more = [] if held is None else [held]
-            self.keeper_pid = launch(marks, [*standard, control, status, *more])
+            self.keeper_pid = place.launch(marks, [*standard, control, status, *more])
         except BaseException:
             os.close(self._control)
             os.close(self._status)
@@ -187,7 +170,7 @@ class Attendant:
 
     def force(self) -> None:
         """End the tree and the keeper with SIGKILL, because the keeper does not answer."""
-        end_processes(Census(marks=self._marks, roots=frozenset({self.keeper_pid})), 0.0)
+        self._place.end(self._marks, frozenset({self.keeper_pid}))
 
     @property
     def _marks(self) -> frozenset[bytes]:
@@ -208,7 +191,7 @@ class Attendant:
             for line in lines:
                 self._hear(line.decode().split())
             changed()
-        os.waitpid(self.keeper_pid, 0)
+        self._place.reap(self.keeper_pid)
         if self._has_lost_track:
             self._stand_in()
         with self._lock:
@@ -263,8 +246,8 @@ class Attendant:
             time.sleep(UNSEEN_S)
         has_child = self.pid and self.ending is None
         roots = frozenset({self.pid}) if has_child else frozenset()
-        killed, left = end_processes(Census(marks=self._marks, roots=roots), 0.0)
+        killed, left = self._place.end(self._marks, roots)
         code = self.ending.returncode if self.ending is not None else None
         self.ending = Ending(
-            returncode=code, killed_by=KilledBy.KEEPER_GONE, killed=killed, left=len(left)
+            returncode=code, killed_by=KilledBy.KEEPER_GONE, killed=killed, left=left
         )

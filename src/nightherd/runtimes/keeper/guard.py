@@ -20,6 +20,8 @@ from nightherd.runtimes.keeper.instructions import FOREVER, Instructions, decode
 
 CONTROL, STATUS, HELD = 3, 4, 5
 """Where orders come from and answers go to; and, if it is given, the command's input, held open for the worker."""
+OUT_OF_THE_WAY = 512
+"""Descriptors from here on are not overwritten while those of the keeper are put in place."""
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 KILL_WAIT_S = 5.0
@@ -34,8 +36,19 @@ NOT_HERE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES)
 
 def main() -> None:
     """Keep one command from its start to the end of everything it started. Does not return."""
-    worker = int(sys.argv[2])
-    given = int(sys.argv[3])
+    _guard(worker=int(sys.argv[2]), given=int(sys.argv[3]))
+
+
+def take_over(descriptors: list[int]) -> None:
+    """Do the same in a process that was forked for it, with `descriptors` as its 0, 1, 2, and so on."""
+    for at, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, OUT_OF_THE_WAY + at, inheritable=False)
+    for at in range(len(descriptors)):
+        os.dup2(OUT_OF_THE_WAY + at, at)
+    _guard(worker=os.getppid(), given=len(descriptors))
+
+
+def _guard(*, worker: int, given: int) -> None:
     _close_strays(given)
     for descriptor in range(CONTROL, given):
         os.set_inheritable(descriptor, False)

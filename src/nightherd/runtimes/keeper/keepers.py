@@ -13,6 +13,8 @@ from typing import Protocol
 
 import anyio
 
+from nightherd.runtimes.keeper.place import HOST, Place
+
 MARGIN_S = 1.0
 
 
@@ -37,19 +39,27 @@ class Keepers:
         starts: anyio.CapacityLimiter | None = None,
         margin_s: float = MARGIN_S,
         directory: str = "",
+        place: Place = HOST,
     ) -> None:
         self.starts = starts if starts is not None else start_limiter()
         self.margin_s = margin_s
         """How much before a deadline keepers begin to act on it."""
         self.directory = directory
         """The identity of the state directory this worker works for; part of the mark of each process."""
+        self.place = place
+        """Where commands are started."""
         self.deadline = math.inf
         """The last that was sent; what starts later begins with it."""
         self._live: set[Kept] = set()
 
-    def branch(self) -> Keepers:
-        """A set of its own that hears every heartbeat sent here, until it is discarded."""
-        one = Keepers(starts=self.starts, margin_s=self.margin_s, directory=self.directory)
+    def branch(self, place: Place | None = None) -> Keepers:
+        """A set of its own that hears every heartbeat sent here, until it is discarded; at the same place, or another."""
+        one = Keepers(
+            starts=self.starts,
+            margin_s=self.margin_s,
+            directory=self.directory,
+            place=place if place is not None else self.place,
+        )
         self._live.add(one)
         one.deadline = self.deadline
         return one

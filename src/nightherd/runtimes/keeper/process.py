@@ -8,17 +8,18 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from functools import partial
 
 import anyio
 from anyio import from_thread, lowlevel, to_thread
 
 from nightherd.runtimes.keeper.attendant import (
     EXECUTION_MARK,
-    KILL_WAIT_S,
     Attendant,
     Ending,
     execution_mark,
 )
+from nightherd.runtimes.keeper.ending import KILL_WAIT_S
 from nightherd.runtimes.keeper.instructions import Instructions
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.keeper.launch import Pipes, Sink, Source, open_pipes
@@ -200,7 +201,9 @@ async def _start(
     try:
         try:
             held = pipes.held if holds_input else None
-            attendant = Attendant(instructions, marks, pipes.given, held)
+            make = partial(Attendant, instructions, marks, pipes.given, owner.place, held)
+            # A container is asked for a keeper and may be slow to answer; a process of our own is there at once.
+            attendant = await to_thread.run_sync(make) if owner.place.is_container else make()
         finally:
             pipes.close_given()
         process = KeptProcess(attendant, pipes, timedelta(seconds=instructions.grace_s))

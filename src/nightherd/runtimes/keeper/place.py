@@ -1,0 +1,76 @@
+"""Place: where the commands of a run are started. This machine, or a container on it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from nightherd.runtimes.keeper.census import Census
+from nightherd.runtimes.keeper.ending import end_processes
+from nightherd.runtimes.keeper.launch import launch
+
+
+class Place(Protocol):
+    """Where keepers, and the commands under them, are started and ended."""
+
+    @property
+    def is_container(self) -> bool:
+        """Whether processes there see other files and another network than the worker."""
+
+    @property
+    def python(self) -> str:
+        """The interpreter that runs programs of ours there."""
+
+    @property
+    def programs(self) -> str:
+        """The directory there that has programs of ours."""
+
+    @property
+    def scratch(self) -> str | None:
+        """A directory for files of a run that is the same on both sides; None for the usual one."""
+
+    def launch(self, marks: Mapping[str, str], descriptors: Sequence[int]) -> int:
+        """The pid of a keeper that has `descriptors` as its 0, 1, 2, and so on; they stay ours to close.
+
+        `OSError` when it cannot be started.
+        """
+
+    def reap(self, pid: int) -> None:
+        """Take note of the end of a keeper, which has let go of its descriptors."""
+
+    def end(self, marks: frozenset[bytes], roots: frozenset[int]) -> tuple[int, int]:
+        """Kill these processes, their descendants and all that carry the marks; how many there were, and are left."""
+
+    def give(self, path: Path) -> None:
+        """Let processes there read and remove `path`, a file or directory of the run, and all below it."""
+
+
+class HostPlace:
+    """This machine, as the user who runs the worker."""
+
+    is_container = False
+    python = sys.executable
+    programs = str(Path(__file__).parents[1] / "tools")
+    scratch: str | None = None
+
+    def launch(self, marks: Mapping[str, str], descriptors: Sequence[int]) -> int:
+        """Start a keeper."""
+        return launch(marks, descriptors)
+
+    def reap(self, pid: int) -> None:
+        """Wait for its end."""
+        os.waitpid(pid, 0)
+
+    def end(self, marks: frozenset[bytes], roots: frozenset[int]) -> tuple[int, int]:
+        """Kill them, without grace."""
+        killed, left = end_processes(Census(marks=marks, roots=roots), 0.0)
+        return killed, len(left)
+
+    def give(self, path: Path) -> None:
+        """Everything here is the user's own."""
+
+
+HOST = HostPlace()
