@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nightherd.ports import Runtime
+    from nightherd.runtimes.claude.installation import InstalledClaude
     from nightherd.runtimes.keeper.keepers import Keepers
 
 ENTRY_POINTS = "nightherd.runtimes"
@@ -31,6 +32,8 @@ class RuntimeContext(msgspec.Struct, frozen=True, kw_only=True):
     state_dir: Path
     grace: timedelta
     """How long what is cancelled may take to end before it is killed."""
+    claude: InstalledClaude | None = None
+    """The `claude` at the place where keepers start it, when that is a container."""
 
 
 class RegisteredRuntime(msgspec.Struct, frozen=True, kw_only=True):

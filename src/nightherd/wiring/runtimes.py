@@ -184,6 +184,7 @@ def _cli(context: RuntimeContext) -> Runtime:
         grace=context.grace,
         transcripts=context.state_dir / "transcripts",
         price=price_estimate() or no_price,
+        installed=context.claude,
     )
 
 
@@ -196,6 +197,7 @@ def _sdk(context: RuntimeContext) -> Runtime:
         grace=context.grace,
         transcripts=context.state_dir / "transcripts",
         price=price_estimate() or no_price,
+        installed=context.claude,
     )
 
 

@@ -185,7 +185,7 @@ class ClaudeCliRuntime(ClaudeRuntime):
         program = self._program(request.environment)
         return CliConversation(request, opening, keepers, self._grace, program, gate)
 
-    def _program(self, environment: Mapping[str, str]) -> str | None:
+    def _find_program(self, environment: Mapping[str, str]) -> str | None:
         return shutil.which(PROGRAM, path=environment.get("PATH", os.defpath))
 
 

@@ -12,8 +12,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from nightherd.model.doctor import CLEANUP_DAYS, OLDEST_TESTED, ClaudeFacts, parse_version
 from nightherd.runtimes.claude.transcripts.places import config_directory
+
+
+class InstalledClaude(msgspec.Struct, frozen=True, kw_only=True):
+    """A `claude` that is not found on this machine's PATH: the one in a container."""
+
+    program: str
+    """Its path or name there."""
+    version: str | None
+
 
 KEEPS_OPEN_CALLS = (2, 1, 300)
 """From here on an open call of the transcript is shown to the model when the session is resumed; 2.1.240 drops it."""
@@ -25,10 +36,10 @@ def can_defer(version: str | None) -> bool:
     return known is not None and known >= OLDEST_TESTED
 
 
-def keeps_open_calls(program: str | None, environment: Mapping[str, str]) -> bool:
+def keeps_open_calls(version: str | None) -> bool:
     """Whether this `claude` shows the model a call without a result when it resumes; False when it is not known."""
-    version = parse_version(version_text(program, environment) or "")
-    return version is not None and version >= KEEPS_OPEN_CALLS
+    known = parse_version(version or "")
+    return known is not None and known >= KEEPS_OPEN_CALLS
 
 
 PROGRAM = "claude"

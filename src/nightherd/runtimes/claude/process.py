@@ -71,16 +71,19 @@ class ClaudeProcess:
     async def _started(self, program: str) -> KeptProcess:
         # Named by the state directory too: a copy of it has jobs of the same ids.
         scratch = f"nightherd-{self._keepers.directory}-{self._launch.execution}"
-        _remove_left_behind(scratch, self._launch.environment.get("TMPDIR"))
+        place = self._keepers.place
+        folder = place.scratch or self._launch.environment.get("TMPDIR")
+        _remove_left_behind(scratch, folder)
         files = self._opened.enter_context(
             tempfile.TemporaryDirectory(
                 prefix=f"{scratch}-",
-                dir=self._launch.environment.get("TMPDIR"),
+                dir=folder,
                 ignore_cleanup_errors=True,  # its keeper may be faster
             )
         )
         self._opened.enter_context(self._stderr)
         self._launch.write_files(Path(files))
+        place.give(Path(files))
         process = await self._opened.enter_async_context(
             kept_process(
                 [program, *self._launch.arguments(Path(files))],
@@ -145,6 +148,8 @@ class ClaudeProcess:
         """The failure; one that nothing else explains names a version that is known not to work."""
         if failure.code not in UNEXPLAINED:
             return failure
+        if self._keepers.place.is_container:
+            return failure  # the program is another one than that of this machine
         version = version_text(self._launch.program, self._launch.environment)
         fault = version_fault(version) if version is not None else None
         if fault is None:

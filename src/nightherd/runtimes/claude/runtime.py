@@ -24,7 +24,12 @@ from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.claude.answer import Price, no_price
 from nightherd.runtimes.claude.deferred import deferred_in
 from nightherd.runtimes.claude.gate import Gate
-from nightherd.runtimes.claude.installation import can_defer, keeps_open_calls, version_text
+from nightherd.runtimes.claude.installation import (
+    InstalledClaude,
+    can_defer,
+    keeps_open_calls,
+    version_text,
+)
 from nightherd.runtimes.claude.mcp import longest_call
 from nightherd.runtimes.claude.memory import Memory, read_memory
 from nightherd.runtimes.claude.opening import (
@@ -165,11 +170,14 @@ class ClaudeRuntime(ABC):
         transcripts: Path | None = None,
         price: Price = no_price,
         clock: Clock | None = None,
+        installed: InstalledClaude | None = None,
     ) -> None:
         """`transcripts` is where copies of Claude's transcripts are kept; None for nowhere.
 
-        `price` says what an answer is taken to cost until Claude says what the run did.
+        `price` says what an answer is taken to cost until Claude says what the run did. `installed` is the program to
+        start, where `keepers` start it at another place; None to look for it here.
         """
+        self._installed = installed
         self._price = price
         self._clock: Clock = clock if clock is not None else SystemClock()
         self._keepers = keepers if keepers is not None else Keepers()
@@ -187,6 +195,9 @@ class ClaudeRuntime(ABC):
         program = self._program(request.environment)
         if program is None or not waits_for_people(request.agent):
             return None
+        if self._installed is not None:
+            version = self._installed.version
+            return None if can_defer(version) else cannot_wait(version)
         try:
             key = (program, Path(program).stat().st_mtime)
         except OSError:
@@ -196,6 +207,17 @@ class ClaudeRuntime(ABC):
         version = self._versions[key]
         return None if can_defer(version) else cannot_wait(version)
 
+    def _program(self, environment: Mapping[str, str]) -> str | None:
+        """The `claude` that is started with this environment; None when there is none."""
+        if self._installed is not None:
+            return self._installed.program
+        return self._find_program(environment)
+
+    def _version(self, environment: Mapping[str, str]) -> str | None:
+        if self._installed is not None:
+            return self._installed.version
+        return version_text(self._program(environment), environment)
+
     @abstractmethod
     def _converse(
         self, request: RuntimeRequest, opening: Opening, keepers: Keepers, gate: Gate
@@ -203,8 +225,8 @@ class ClaudeRuntime(ABC):
         """A conversation that has not begun; its process is to be among `keepers`, its calls wait at `gate`."""
 
     @abstractmethod
-    def _program(self, environment: Mapping[str, str]) -> str | None:
-        """The `claude` that is started with this environment; None when there is none."""
+    def _find_program(self, environment: Mapping[str, str]) -> str | None:
+        """The `claude` of this machine; None when there is none."""
 
     async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
         """The events of the run; the last is `system/complete` or an error."""
@@ -291,7 +313,11 @@ class ClaudeRuntime(ABC):
             memory = harvest.memory(opening.resume)
         if opening.resume is not None:
             opening = replace(opening, deferred=deferred_in(_transcript(request, opening.resume)))
-        keeps = partial(keeps_open_calls, self._program(request.environment), request.environment)
+        environment = request.environment
+
+        def keeps() -> bool:
+            return keeps_open_calls(self._version(environment))
+
         opening = completed(opening, request, memory, keeps)
         if not run.may_leave_out:
             opening = replace(opening, at_uuid=None)

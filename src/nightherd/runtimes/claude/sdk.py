@@ -186,10 +186,15 @@ class ClaudeSdkRuntime(ClaudeRuntime):
         store = None
         if self._transcripts is not None:
             store = FileSessionStore(self._transcripts / SECOND_COPY)
-        return SdkConversation(request, opening, keepers, self._grace, gate, store)
+        program = self._program(request.environment)
+        return SdkConversation(request, opening, keepers, self._grace, program, gate, store)
 
-    def _program(self, environment: Mapping[str, str]) -> str | None:
-        return _program(environment)
+    def _find_program(self, environment: Mapping[str, str]) -> str | None:
+        """The one that comes with the SDK, else the one on PATH."""
+        bundled = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+        if bundled.is_file():
+            return str(bundled)
+        return shutil.which("claude", path=environment.get("PATH", os.defpath))
 
 
 class SdkConversation:
@@ -201,6 +206,7 @@ class SdkConversation:
         opening: Opening,
         keepers: Keepers,
         grace: timedelta,
+        program: str | None,
         gate: Gate,
         store: SessionStore | None = None,
     ) -> None:
@@ -210,7 +216,7 @@ class SdkConversation:
         launch = launch_of(
             request,
             opening,
-            program=_program(request.environment),
+            program=program,
             more_options=() if store is None else (Option("session-mirror"),),
             more_environment=ENVIRONMENT,
             injected=in_process(request),
@@ -348,14 +354,6 @@ def _sdk_tool(server: InjectedMcpServerDef, tool: InjectedMcpToolDef) -> SdkMcpT
         input_schema=tool.whole_schema,
         handler=handle,
     )
-
-
-def _program(environment: Mapping[str, str]) -> str | None:
-    """The one that comes with the SDK, else the one on PATH."""
-    bundled = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
-    if bundled.is_file():
-        return str(bundled)
-    return shutil.which("claude", path=environment.get("PATH", os.defpath))
 
 
 async def _once(message: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
