@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.agents.mcp import InjectedMcpServerDef
     from nightherd.model.checkpoints.checkpoint import TriggerPoint
     from nightherd.model.children import SpawnCall
-    from nightherd.model.ids import ExecutionId, JobId
+    from nightherd.model.ids import ExecutionId, JobId, SessionId
     from nightherd.model.inbox.review import ProposedCall, Verdict
     from nightherd.model.journal.event import Event, FullOutput
     from nightherd.model.limits.limits import Shortfall
@@ -91,6 +91,8 @@ class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     job_id: JobId
     execution: ExecutionId
+    session_id: SessionId | None = None
+    """The session that the job belongs to."""
     agent: Agent
     prompt: str
     session_turns: int = 0

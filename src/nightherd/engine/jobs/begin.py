@@ -294,6 +294,7 @@ def request_for(
     return RuntimeRequest(
         job_id=job.id,
         execution=generate_execution_id(job.id, job.epoch),
+        session_id=job.session_id,
         agent=agent,
         prompt=texts.prompt
         if is_begun or session is None

@@ -37,6 +37,7 @@ class SystemSubtype(StrEnum):
     DENIED = "denied"
     REVIEW = "review"
     HOOK = "hook"
+    CONTAINER = "container"
     WORKSPACE = "workspace"
     SETUP = "setup"
     SNAPSHOT = "snapshot"
@@ -326,6 +327,17 @@ class SetupStep(Payload, frozen=True, kw_only=True, omit_defaults=True):
     """Its place in the list of commands, from 0."""
     is_copied: bool = False
     """Whether what it makes was copied from an earlier workspace."""
+
+
+class ContainerStarted(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The container that what follows runs in."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.CONTAINER
+    container_id: str
+    image: str
+    image_id: str
+    is_reused: bool = False
+    """Whether an earlier job of the session ran in it."""
 
 
 class SnapshotTaken(Payload, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,13 +14,12 @@ from pathlib import Path
 from anyio import to_thread
 
 from nightherd.runtimes.container.init import LONGEST_PACKET, SOCKET
+from nightherd.runtimes.container.library import LIBRARY
 
 ANSWER_S = 10.0
 """How long process 1 may take to answer; it does next to nothing itself."""
 END_S = 20.0
 """How long it may take to kill what it was asked to."""
-LIBRARY = "/opt/nightherd"
-"""Where the files of ours are inside."""
 PROGRAMS = f"{LIBRARY}/nightherd/runtimes/tools"
 
 
@@ -47,7 +46,7 @@ class ContainerPlace:
     ) -> None:
         """`directory` has the socket, `init_pid` is what the engine says the pid of process 1 is."""
         self.scratch = scratch
-        self._directory = directory
+        self.directory = directory
         self._init_pid = init_pid
         self._user = user
         self._margin_s = margin_s
@@ -165,7 +164,7 @@ class ContainerPlace:
 
     def _connect(self) -> socket.socket:
         """A connection to process 1, and to no other process: one inside could have replaced the socket."""
-        connection = connect(self._directory)
+        connection = connect(self.directory)
         try:
             credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             pid, _, _ = struct.unpack("3i", credentials)

@@ -1,0 +1,101 @@
+"""What of the host's files a container sees, and what in them is hidden or read-only. Every path is the same on both sides."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from nightherd.model.containers.policy import Mount
+
+WORKSPACE = "/workspace"
+"""Where the working directory is as well, besides its own path."""
+CLOSED = ("/root",)
+"""Directories that images keep to root: what is mounted below is not reached through them."""
+PASSABLE = "size=64k,mode=0755,nosuid,nodev"
+"""A directory in memory that holds nothing but the way to what is mounted below it."""
+SYSTEM = frozenset(
+    ("/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
+)  # fmt: skip
+"""What a mount would hide of the image."""
+
+
+class SharedFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run may use of the host's files."""
+
+    working_directory: str
+    is_read_only: bool = False
+    directories: tuple[str, ...] = ()
+    """More directories that it may change, and directories of the run itself."""
+    read_only: tuple[str, ...] = ()
+    """Directories and files that it may read."""
+    hidden_directories: tuple[str, ...] = ()
+    """Directories of which nothing is seen."""
+    hidden_files: tuple[str, ...] = ()
+    """Files that are empty inside."""
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """Mounts, and directories in memory with their options."""
+
+    mounts: tuple[Mount, ...]
+    tmpfs: Mapping[str, str]
+
+
+def lay_out(shared: SharedFiles, *, nothing: str, exists: Callable[[str], bool]) -> Layout:
+    """The mounts for `shared`; `nothing` is an empty file of the host.
+
+    What is protected inside a mounted directory is protected under each of its names.
+    """
+    own = shared.working_directory
+    writable = [
+        Mount(source=own, target=target, is_read_only=shared.is_read_only)
+        for target in (own, WORKSPACE)
+    ]
+    writable += [
+        Mount(source=path, target=path) for path in _once(shared.directories) if path != own
+    ]
+    alone = [
+        path for path in _once(shared.read_only) if exists(path) and not _names(path, writable)
+    ]
+    mounts = writable + [Mount(source=path, target=path, is_read_only=True) for path in alone]
+    for path in _once(shared.read_only):
+        mounts += [
+            Mount(source=path, target=name, is_read_only=True)
+            for name in _names(path, writable)
+            if exists(path)
+        ]
+    for path in _once(shared.hidden_files):
+        names = _names(path, writable) if exists(path) else ()
+        mounts += [Mount(source=nothing, target=name, is_read_only=True) for name in names]
+    hidden = {
+        name: PASSABLE
+        for path in _once(shared.hidden_directories)
+        if exists(path)
+        for name in _names(path, writable)
+    }
+    closed = {
+        path: PASSABLE
+        for path in CLOSED
+        if any(mount.target.startswith(f"{path}/") for mount in mounts)
+    }
+    return Layout(mounts=tuple(mounts), tmpfs={**closed, **hidden})
+
+
+def hides_system(path: str) -> bool:
+    """Whether a container with `path` of the host at the same place would miss a part of its image."""
+    return posixpath.normpath(path) in SYSTEM
+
+
+def _names(path: str, mounts: Sequence[Mount]) -> list[str]:
+    """Under which names `path` is seen through `mounts`, but not where it is mounted itself."""
+    return [
+        mount.target.rstrip("/") + path[len(mount.source.rstrip("/")) :]
+        for mount in mounts
+        if path.startswith(mount.source.rstrip("/") + "/")
+    ]
+
+
+def _once(paths: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(posixpath.normpath(path) for path in paths))

@@ -1,0 +1,285 @@
+"""The containers of one worker: made for an execution or kept for a session, leased while a run uses them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+from anyio import to_thread
+from msgspec.structs import replace
+
+from nightherd.errors import NightherdError, RefusedError
+from nightherd.host.system import random_text
+from nightherd.model.containers.hardening import create_body
+from nightherd.model.containers.layout import Layout
+from nightherd.model.containers.mounts import KEEPER_DIRECTORY
+from nightherd.model.containers.policy import ContainerPolicy, Mount
+from nightherd.model.containers.user import Ids
+from nightherd.runtimes.container.engine import Engine
+from nightherd.runtimes.container.init import SOCKET
+from nightherd.runtimes.container.library import LIBRARY, command, provide_library
+from nightherd.runtimes.container.place import ContainerGoneError, ContainerPlace
+from nightherd.runtimes.keeper.keepers import Keepers
+
+IDLE = timedelta(hours=1)
+"""How long a container that is kept for a session waits for the next job."""
+STARTED_S = 60.0
+"""How long process 1 may take until it listens."""
+POLL_S = 0.005
+ASK_S = 0.5
+"""How often the engine is asked whether a container that does not listen yet still runs."""
+FLEET, EXECUTION, SESSION, AGENT, TERMS, FOLDER = (
+    f"nightherd.{name}" for name in ("fleet", "execution", "session", "agent", "terms", "folder")
+)
+RECORD = "container.json"
+KEEPER_MARK = "NIGHTHERD_KEEPER"
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The container that a run needs."""
+
+    policy: ContainerPolicy
+    agent: str
+    execution: str
+    session: str
+    user: Ids
+    working_directory: str
+    layout: Layout
+    grace: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A container that runs, and what is known about it."""
+
+    id: str
+    place: ContainerPlace
+    image_id: str
+    is_reused: bool = False
+
+
+@dataclass(slots=True)
+class Containers:
+    """All that one worker has to do with containers; its engines are connected when they are needed."""
+
+    root: Path
+    """Where containers have their directories: `containers` of the state directory."""
+    fleet: str
+    """The identity of the state directory."""
+    keepers: Keepers
+    find_socket: Callable[[str | None], str]
+    """Returns where the engine listens; `ContainerEngineError` when there is none."""
+    cpus: int = field(default_factory=lambda: os.cpu_count() or 1)
+    _engines: dict[str, Engine] = field(default_factory=dict)
+
+    async def engine(self, configured: str | None) -> Engine:
+        """The engine that listens at `configured`, else where engines usually do."""
+        socket = await to_thread.run_sync(self.find_socket, configured)
+        engine = self._engines.get(socket)
+        if engine is None:
+            engine = self._engines[socket] = Engine(socket)
+        return engine
+
+    async def close(self) -> None:
+        """Close the connections to engines."""
+        for engine in self._engines.values():
+            await engine.close()
+        self._engines.clear()
+
+    @asynccontextmanager
+    async def open(self, wanted: Wanted) -> AsyncIterator[Running]:
+        """A container for the run. When the block is left, nothing runs in it any more; an ephemeral one is removed."""
+        engine = await self.engine(wanted.policy.socket)
+        running = None
+        if not wanted.policy.is_ephemeral:
+            running = await self._reuse(engine, wanted)
+        if running is None:
+            running = await self._create(engine, wanted)
+        self.keepers.add(running.place)
+        is_whole = False
+        try:
+            yield running
+            is_whole = True
+        finally:
+            with anyio.CancelScope(shield=True):
+                is_kept = is_whole and not wanted.policy.is_ephemeral
+                is_kept = is_kept and await running.place.release(IDLE)
+                self.keepers.discard(running.place)
+                running.place.close()
+                if is_kept:
+                    await self._remove_idle(engine, wanted)
+                else:
+                    await self._remove(engine, running.id, running.place.directory.parent)
+
+    async def _create(self, engine: Engine, wanted: Wanted) -> Running:
+        """Make a container and have it leased. What cannot be finished is removed again."""
+        policy = wanted.policy
+        image_id = await self._image(engine, policy.image)
+        folder = await to_thread.run_sync(self._make_folder, wanted)
+        body = self._body(wanted, folder)
+        name = f"nightherd-{wanted.execution}-{random_text(6)}".replace(":", "-")
+        container: str | None = None
+        try:
+            (folder / RECORD).write_text(json.dumps({"name": name, "socket": engine.socket}))
+            container = await engine.create(name, body)
+            await engine.start(container)
+            place = await self._leased(engine, container, wanted, folder)
+            if place is None:
+                raise RefusedError(f"container {name} is used by another worker")
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._remove(engine, container or name, folder)
+            raise
+        return Running(id=container, place=place, image_id=image_id)
+
+    async def _image(self, engine: Engine, image: str) -> str:
+        return str((await engine.inspect_image(image))["Id"])
+
+    async def image_path(self, policy: ContainerPolicy) -> str | None:
+        """The PATH that the image gives its processes."""
+        engine = await self.engine(policy.socket)
+        config = (await engine.inspect_image(policy.image)).get("Config") or {}
+        entries = (entry.partition("=") for entry in config.get("Env") or ())
+        return next((value for name, _, value in entries if name == "PATH"), None)
+
+    def _make_folder(self, wanted: Wanted) -> Path:
+        """The directory of a new container: `run` for its socket, `files` for files of the run."""
+        self.root.mkdir(mode=0o700, exist_ok=True)
+        folder = self.root / f"{wanted.execution}-{random_text(6)}"
+        folder.mkdir(mode=0o700)
+        for name in ("run", "files"):
+            (folder / name).mkdir(mode=0o700)
+            give(folder / name, wanted.user)
+        return folder
+
+    def _body(self, wanted: Wanted, folder: Path) -> dict[str, Any]:
+        library = provide_library(self.root / "library")
+        files = str(folder / "files")
+        mounts = (
+            *wanted.layout.mounts,
+            *wanted.policy.volumes,
+            Mount(source=str(library), target=LIBRARY, is_read_only=True),
+            Mount(source=str(folder / "run"), target=KEEPER_DIRECTORY),
+            Mount(source=files, target=files),
+        )
+        labels = {
+            FLEET: self.fleet,
+            EXECUTION: wanted.execution,
+            AGENT: wanted.agent,
+            SESSION: wanted.session,
+            TERMS: terms_of(wanted),
+            FOLDER: folder.name,
+        }
+        return create_body(
+            replace(wanted.policy, tmpfs={**wanted.policy.tmpfs, **wanted.layout.tmpfs}),
+            name=wanted.agent.replace(".", "-"),
+            user=str(wanted.user),
+            mounts=mounts,
+            working_directory="/",
+            command=command(LIBRARY, KEEPER_DIRECTORY),
+            labels=labels,
+            environment={KEEPER_MARK: "self"},
+            cpus=self.cpus,
+        )
+
+    async def _leased(
+        self, engine: Engine, container: str, wanted: Wanted, folder: Path
+    ) -> ContainerPlace | None:
+        """The container's place once process 1 listens; None when another worker has it."""
+        await self._wait_for_socket(engine, container, folder / "run" / SOCKET)
+        state = (await engine.inspect(container))["State"]
+        place = ContainerPlace(
+            directory=folder / "run",
+            init_pid=int(state["Pid"]),
+            user=(wanted.user.uid, wanted.user.gid),
+            scratch=str(folder / "files"),
+            margin_s=self.keepers.margin_s,
+            grace_s=min(wanted.grace.total_seconds(), 5.0),
+        )
+        try:
+            is_ours = await to_thread.run_sync(place.lease, self.keepers.deadline)
+        except ContainerGoneError as error:
+            text = (await engine.logs(container)).strip()[-500:]
+            raise NightherdError(
+                f"the container of {wanted.agent} does not start: {text or error}"
+            ) from error
+        return place if is_ours else None
+
+    async def _wait_for_socket(self, engine: Engine, container: str, socket: Path) -> None:
+        """Until process 1 listens; `NightherdError` with its last words when it has ended before."""
+        began = asked = time.monotonic()
+        while not socket.exists():
+            await anyio.sleep(POLL_S)
+            now = time.monotonic()
+            if now - asked < ASK_S and now - began < STARTED_S:
+                continue
+            asked = now
+            state = (await engine.inspect(container))["State"]
+            if not state.get("Running") or now - began >= STARTED_S:
+                text = (await engine.logs(container)).strip()[-500:]
+                raise NightherdError(
+                    f"the container does not start (exit code {state.get('ExitCode')}): {text}",
+                    hint="nightherd container check IMAGE says what an image needs",
+                )
+
+    async def _reuse(self, engine: Engine, wanted: Wanted) -> Running | None:
+        """A container that waits for this session, made on the same terms; others of the session are removed."""
+        for found in await engine.list({FLEET: self.fleet, SESSION: wanted.session}):
+            labels, container = found.get("Labels") or {}, str(found["Id"])
+            folder = self.root / str(labels.get(FOLDER, "-"))
+            is_fit = labels.get(TERMS) == terms_of(wanted) and found.get("State") == "running"
+            if is_fit:
+                with suppress(NightherdError):
+                    place = await self._leased(engine, container, wanted, folder)
+                    if place is not None:
+                        return Running(
+                            id=container,
+                            place=place,
+                            image_id=str(found.get("ImageID")),
+                            is_reused=True,
+                        )
+                    continue  # another job of the session has it
+            if found.get("State") != "running" or not is_fit:
+                await self._remove(engine, container, folder)
+        return None
+
+    async def _remove_idle(self, engine: Engine, wanted: Wanted) -> None:
+        """Keep the newest `max_containers` of the agent, and none that has ended."""
+        kept = 0
+        found = await engine.list({FLEET: self.fleet, AGENT: wanted.agent})
+        for one in sorted(found, key=lambda one: -int(one.get("Created", 0))):
+            kept += one.get("State") == "running"
+            if one.get("State") != "running" or kept > wanted.policy.max_containers:
+                folder = self.root / str((one.get("Labels") or {}).get(FOLDER, "-"))
+                await self._remove(engine, str(one["Id"]), folder)
+
+    async def _remove(self, engine: Engine, container: str, folder: Path) -> None:
+        """Remove a container with everything that runs in it, and its directory. What fails is left for the next sweep."""
+        with suppress(NightherdError):
+            await engine.remove(container, force=True)
+            await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def give(path: Path, user: Ids) -> None:
+    """Let the container's user use a directory of ours."""
+    if os.geteuid() == 0:
+        os.chown(path, user.uid, user.gid)
+    elif os.geteuid() != user.uid:
+        path.chmod(0o777)  # the directory around it is ours alone
+
+
+def terms_of(wanted: Wanted) -> str:
+    """What a container must have in common with a run that uses it again, as a digest."""
+    same = (wanted.policy, wanted.user, wanted.working_directory, wanted.layout)
+    return hashlib.sha256(msgspec.json.encode(same, order="deterministic")).hexdigest()[:32]

@@ -1,0 +1,225 @@
+"""An agent's runtime round which a container is put: what it starts runs inside, what it says is the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from nightherd.errors import ContainerEngineError, FencedError, NightherdError, RefusedError
+from nightherd.model.containers.layout import Layout, SharedFiles, hides_system, lay_out
+from nightherd.model.containers.policy import ContainerPolicy
+from nightherd.model.containers.user import Ids, choose_user
+from nightherd.model.containers.variables import TOKEN, variables_inside
+from nightherd.model.journal.event import ErrorEvent, Event, describe
+from nightherd.model.journal.system import ContainerStarted
+from nightherd.model.permissions.protected import DOTENV
+from nightherd.model.secrets import knowing
+from nightherd.model.workspaces.policy import WorkspaceMode
+from nightherd.ports import Runtime, RuntimeRequest
+from nightherd.runtimes.claude.installation import InstalledClaude
+from nightherd.runtimes.container.containers import Containers, Running, Wanted, give
+from nightherd.runtimes.container.credentials import access_token
+from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.keeper.process import finish, kept_process
+
+CLAUDE_CONFIG = "CLAUDE_CONFIG_DIR"
+VERSION = timedelta(seconds=60)
+"""How long `claude --version` may take inside."""
+
+Make = Callable[[Keepers, InstalledClaude | None], Runtime]
+
+
+class ContainerRuntime:
+    """Implements the `Runtime` port for agents with a container."""
+
+    def __init__(
+        self, containers: Containers, make: Make, state_dir: Path, grace: timedelta
+    ) -> None:
+        """`make` gives the runtime that is put into the container, for keepers that start processes inside."""
+        self._containers = containers
+        self._make = make
+        self._state_dir = state_dir
+        self._grace = grace
+        self._versions: dict[str, InstalledClaude] = {}
+        """What `claude` an image has, by the image's id."""
+
+    async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
+        """The events of the run, after one that names its container."""
+        policy = request.agent.container
+        if policy is None:
+            raise ValueError("the agent has no container")
+        async with AsyncExitStack() as stack:
+            try:
+                opened = self._opened(request, policy)
+                running, inner, inside = await stack.enter_async_context(opened)
+            except FencedError:
+                raise
+            except NightherdError as error:
+                yield _failure(error)
+                return
+            yield describe(
+                ContainerStarted(
+                    container_id=running.id,
+                    image=policy.image,
+                    image_id=running.image_id,
+                    is_reused=running.is_reused,
+                )
+            )
+            async with aclosing(inner.execute(inside)) as events:
+                async for event in events:
+                    yield event
+
+    @asynccontextmanager
+    async def _opened(
+        self, request: RuntimeRequest, policy: ContainerPolicy
+    ) -> AsyncIterator[tuple[Running, Runtime, RuntimeRequest]]:
+        wanted, config = await to_thread.run_sync(self._wanted, request, policy)
+        async with self._containers.open(wanted) as running:
+            keepers = self._containers.keepers.branch(running.place)
+            try:
+                inside = await self._inside(request, policy, config)
+                claude = None
+                if request.agent.runtime.needs_claude:
+                    claude = await self._claude(running, keepers, inside)
+                yield running, self._make(keepers, claude), inside
+            finally:
+                await keepers.stop(self._grace)
+                self._containers.keepers.discard(keepers)
+
+    def _wanted(self, request: RuntimeRequest, policy: ContainerPolicy) -> tuple[Wanted, Path]:
+        agent = request.agent
+        directory = os.path.realpath(agent.working_directory)
+        if not Path(directory).is_dir():
+            raise RefusedError(f"there is no directory {directory} to run in")
+        if hides_system(directory):
+            raise RefusedError(
+                f"{directory} cannot be the working directory of a container: it would hide that of the image"
+            )
+        status = Path(directory).stat()
+        worker = Ids(os.geteuid(), os.getegid())
+        user = choose_user(policy.user, worker=worker, owner=Ids(status.st_uid, status.st_gid))
+        session = request.session_id or request.job_id
+        config = self._config_directory(session, user)
+        wanted = Wanted(
+            policy=policy,
+            agent=agent.name,
+            execution=request.execution,
+            session=session,
+            user=user,
+            working_directory=directory,
+            layout=self._layout(request, policy, directory, config),
+            grace=self._grace,
+        )
+        return wanted, config
+
+    def _config_directory(self, session: str, user: Ids) -> Path:
+        """Claude's own directory for this session: its transcripts, which no other agent sees."""
+        folder = self._containers.root / "sessions" / session
+        config = folder / "claude"
+        config.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._containers.root.chmod(0o700)
+        give(config, user)
+        return config
+
+    def _layout(
+        self, request: RuntimeRequest, policy: ContainerPolicy, directory: str, config: Path
+    ) -> Layout:
+        agent, protected = request.agent, request.protected
+        files = protected.files if protected is not None else ()
+        programs = protected.programs if protected is not None else ()
+        is_shared = agent.workspace.mode is WorkspaceMode.SHARED
+        state = os.path.realpath(self._state_dir)
+        return lay_out(
+            SharedFiles(
+                working_directory=directory,
+                is_read_only=policy.has_read_only_workspace,
+                directories=(*map(os.path.realpath, agent.add_dirs), str(config)),
+                read_only=(
+                    # The user's own git would obey hooks and settings that the agent writes there.
+                    *(git_paths(directory) if is_shared else ()),
+                    *(os.path.realpath(plugin.path) for plugin in agent.plugins),
+                    *(file for file in files if Path(file).name != DOTENV),
+                    *programs,
+                ),
+                hidden_directories=(state, f"{state}-workspaces"),
+                hidden_files=tuple(file for file in files if Path(file).name == DOTENV),
+            ),
+            nothing=str(_empty_file(self._containers.root)),
+            exists=os.path.lexists,
+        )
+
+    async def _inside(
+        self, request: RuntimeRequest, policy: ContainerPolicy, config: Path
+    ) -> RuntimeRequest:
+        """The request as it is for a runtime whose processes are inside."""
+        needs_claude = request.agent.runtime.needs_claude
+        token = (
+            await to_thread.run_sync(access_token, request.environment) if needs_claude else None
+        )
+        environment = variables_inside(
+            request.environment,
+            policy.environment,
+            path=await self._containers.image_path(policy),
+            has_login=needs_claude,
+            access_token=token,
+        )
+        if needs_claude:
+            environment[CLAUDE_CONFIG] = str(config)
+        secrets = request.known_secrets()
+        if token is not None and environment.get(TOKEN) == token:
+            secrets = secrets.joined(knowing({token: TOKEN}))
+        return replace(request, environment=environment, secrets=secrets)
+
+    async def _claude(
+        self, running: Running, keepers: Keepers, inside: RuntimeRequest
+    ) -> InstalledClaude:
+        """The `claude` of the image; each image is asked once."""
+        known = self._versions.get(running.image_id)
+        if known is not None:
+            return known
+        output = bytearray()
+        try:
+            async with kept_process(
+                ["claude", "--version"],
+                cwd="/",
+                env={**inside.environment, "DISABLE_AUTOUPDATER": "1"},
+                execution=inside.execution,
+                stderr=subprocess.DEVNULL,
+                keepers=keepers,
+            ) as process:
+                ending = await finish(process, output.extend, VERSION)
+        except OSError as error:
+            raise RefusedError(f"the image has no usable claude: {error}") from error
+        words = output.decode(errors="replace").split()
+        is_fine = ending is not None and ending.returncode == 0 and bool(words)
+        installed = InstalledClaude(program="claude", version=words[0] if is_fine else None)
+        if is_fine:
+            self._versions[running.image_id] = installed
+        return installed
+
+
+def _failure(error: NightherdError) -> ErrorEvent:
+    """The event for a run that has no container. An engine that cannot be reached may be back later."""
+    text = error.message if error.hint is None else f"{error.message}; {error.hint}"
+    if isinstance(error, ContainerEngineError):
+        return ErrorEvent(message=text, code="container_engine", extra={"recoverable": True})
+    return ErrorEvent(message=text, code="container")
+
+
+def git_paths(directory: str) -> tuple[str, ...]:
+    """What git keeps about `directory`: its own `.git`, or the repository that a worktree belongs to."""
+    own = Path(directory) / ".git"
+    return (str(own),) if own.exists() else ()
+
+
+def _empty_file(root: Path) -> Path:
+    path = root / "nothing"
+    path.touch(mode=0o444)
+    return path
