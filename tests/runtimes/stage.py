@@ -17,6 +17,7 @@ from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.journal.event import Event
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.keeper.place import HOST, HostPlace
 from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.runtimes.tools.bash import Bash
@@ -26,6 +27,9 @@ JOB = JobId("job-2025-03-04-abc123")
 EXECUTION = ExecutionId("job-2025-03-04-abc123.1")
 QUICK = timedelta(milliseconds=200)
 PATIENCE_S = 100
+INSIDE = HostPlace(is_container=True)
+"""Stands for a container: every tool runs as a program under a keeper, none touches a file itself."""
+PLACES = {"here": HOST, "inside": INSIDE}
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Stage:
         """Every event of playing `steps`."""
 
         async def collect() -> list[Event]:
-            runtime = ScriptedRuntime(tools=tools, grace=QUICK)
+            runtime = ScriptedRuntime(tools=tools, grace=QUICK, keepers=self.keepers)
             return [event async for event in runtime.execute(self.request(script, **more))]
 
         script = compile_script(steps)

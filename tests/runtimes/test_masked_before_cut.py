@@ -18,7 +18,7 @@ from nightherd.runtimes.claude.translate import RAW_CHARACTERS, Translator
 from nightherd.runtimes.hook_runner import OUTPUT_LIMIT, run_command
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.native.failure import TEXT_SHOWN, RunFailure, error_event
-from nightherd.runtimes.tools.files import READ_LIMIT_BYTES
+from nightherd.runtimes.tools.file_actions import READ_LIMIT_BYTES
 from nightherd.runtimes.tools.output import OUTPUT_LIMIT_BYTES, BoundedOutput, WholeOutput
 from nightherd.runtimes.tools.search_program import MAX_LINE
 from nightherd.runtimes.tools.tool import ToolOutcome
@@ -29,6 +29,12 @@ SECRETS = knowing({SECRET: "API_KEY"})
 HALF = len(SECRET) // 2
 PART = 6
 """A part of the secret that is as long as this is one too many."""
+
+
+@pytest.fixture
+def stage(stage_anywhere: Stage) -> Stage:
+    """Every test runs with the tools on this machine, and as programs that stand for tools in a container."""
+    return stage_anywhere
 
 
 def has_part(text: str) -> bool:

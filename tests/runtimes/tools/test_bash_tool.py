@@ -18,6 +18,12 @@ from nightherd.runtimes.tools.tool import ToolOutcome
 from runtimes.stage import EXECUTION, PATIENCE_S, Stage, is_running, is_written, until
 
 
+@pytest.fixture
+def stage(stage_anywhere: Stage) -> Stage:
+    """Every test runs with the tools on this machine, and as programs that stand for tools in a container."""
+    return stage_anywhere
+
+
 def test_what_a_command_prints_comes_back_in_the_order_it_was_printed(stage: Stage) -> None:
     outcome = stage.bash("echo one; echo two >&2; echo three")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nightherd.runtimes.tools.files import READ_LIMIT_BYTES, Edit, Read, Write
+from nightherd.runtimes.tools.file_actions import READ_LIMIT_BYTES
+from nightherd.runtimes.tools.files import Edit, Read, Write
 from nightherd.runtimes.tools.tool import Tool
 from runtimes.stage import Stage
 
@@ -24,6 +26,12 @@ FILE_TOOLS: list[tuple[Tool, dict[str, str]]] = [
 every_tool = pytest.mark.parametrize(
     ("tool", "more"), FILE_TOOLS, ids=[tool.name for tool, _ in FILE_TOOLS]
 )
+
+
+@pytest.fixture
+def stage(stage_anywhere: Stage) -> Stage:
+    """Every test runs with the tools on this machine, and as programs that stand for tools in a container."""
+    return stage_anywhere
 
 
 def test_read_gives_a_text_as_it_stands(stage: Stage) -> None:
@@ -286,7 +294,9 @@ def test_an_absolute_path_inside_is_fine_also_where_the_directory_is_a_link(
 
     for root in (stage.directory, link):
         (stage.directory / "file").write_text("a")
-        assert Stage(link).use(tool, file_path=str(root / "file"), **more).success
+        assert (
+            replace(stage, directory=link).use(tool, file_path=str(root / "file"), **more).success
+        )
 
 
 @every_tool
@@ -332,6 +342,9 @@ def test_no_input_makes_a_file_tool_raise_or_leave_its_directory(
             for tool, more in FILE_TOOLS:
                 outcome = await tool.run({**more, **input}, stage.context())
                 assert outcome.success is (outcome.error is None)
+
+    if stage.keepers.place.is_container:
+        inputs = inputs[:1]  # each is three processes
 
     (stage.directory / "a.txt").write_text("a")
     anyio.run(try_all)

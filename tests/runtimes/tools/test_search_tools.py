@@ -18,6 +18,12 @@ from runtimes.stage import Stage
 
 
 @pytest.fixture
+def stage(stage_anywhere: Stage) -> Stage:
+    """Every test runs with the tools on this machine, and as programs that stand for tools in a container."""
+    return stage_anywhere
+
+
+@pytest.fixture
 def tree(stage: Stage) -> Stage:
     """A few files to search in."""
     for name, text in {

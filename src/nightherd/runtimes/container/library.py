@@ -16,6 +16,7 @@ FILES = (
     "runtimes/keeper/guard.py",
     "runtimes/keeper/instructions.py",
     "runtimes/container/init.py",
+    "runtimes/tools/file_actions.py",
     "runtimes/tools/search_program.py",
 )
 BOOT = """

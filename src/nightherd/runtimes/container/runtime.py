@@ -82,7 +82,7 @@ class ContainerRuntime:
     ) -> AsyncIterator[tuple[Running, Runtime, RuntimeRequest]]:
         wanted, config = await to_thread.run_sync(self._wanted, request, policy)
         async with self._containers.open(wanted) as running:
-            keepers = self._containers.keepers.branch(running.place)
+            keepers = self._containers.keepers.branch(place=running.place)
             try:
                 inside = await self._inside(request, policy, config)
                 claude = None

@@ -52,7 +52,7 @@ class Keepers:
         """The last that was sent; what starts later begins with it."""
         self._live: set[Kept] = set()
 
-    def branch(self, place: Place | None = None) -> Keepers:
+    def branch(self, *, place: Place | None = None) -> Keepers:
         """A set of its own that hears every heartbeat sent here, until it is discarded; at the same place, or another."""
         one = Keepers(
             starts=self.starts,

@@ -8,9 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from nightherd.runtimes.keeper.census import Census
 from nightherd.runtimes.keeper.ending import end_processes
 from nightherd.runtimes.keeper.launch import launch
+
+
+PROGRAMS = str(Path(__file__).parents[1] / "tools")
+"""Where programs of ours that need nothing but an interpreter are found on this machine."""
 
 
 class Place(Protocol):
@@ -18,11 +24,11 @@ class Place(Protocol):
 
     @property
     def is_container(self) -> bool:
-        """Whether processes there see other files and another network than the worker."""
+        """Whether commands see other files than the worker: then no tool may touch a file from here."""
 
     @property
     def python(self) -> str:
-        """The interpreter that runs programs of ours there."""
+        """The interpreter that runs programs of ours there; inside a container it may be as old as Python 3.9."""
 
     @property
     def programs(self) -> str:
@@ -48,12 +54,12 @@ class Place(Protocol):
         """Let processes there read and remove `path`, a file or directory of the run, and all below it."""
 
 
-class HostPlace:
+class HostPlace(msgspec.Struct, frozen=True, kw_only=True):
     """This machine, as the user who runs the worker."""
 
-    is_container = False
-    python = sys.executable
-    programs = str(Path(__file__).parents[1] / "tools")
+    is_container: bool = False
+    python: str = sys.executable
+    programs: str = PROGRAMS
     scratch: str | None = None
 
     def launch(self, marks: Mapping[str, str], descriptors: Sequence[int]) -> int:

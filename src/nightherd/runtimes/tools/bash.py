@@ -16,6 +16,7 @@ from nightherd.errors import FencedError, InvalidValueError
 from nightherd.model.permissions.shell_command import LONGEST
 from nightherd.model.units import format_duration, parse_duration
 from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, Ending, KilledBy, returncode_text
+from nightherd.runtimes.keeper.place import Place
 from nightherd.runtimes.keeper.process import KeptProcess, finish, kept_process
 from nightherd.runtimes.tools.output import WholeOutput
 from nightherd.runtimes.tools.tool import Arguments, ToolContext, ToolOutcome, failed
@@ -56,7 +57,8 @@ class Bash(msgspec.Struct, frozen=True):
             )
         with WholeOutput(context) as output:
             try:
-                async with _kept(await _shell(), command, context) as process:
+                argv = await _argv(command, context.keepers.place)
+                async with _kept(argv, context) as process:
                     ending = await finish(process, output.add, timeout)
             except (OSError, ValueError) as error:
                 return failed(f"the command could not be started: {error}")
@@ -66,15 +68,20 @@ class Bash(msgspec.Struct, frozen=True):
             return await output.stored(outcome_of(ending, output.text()))
 
 
-async def _shell() -> str:
-    return "/bin/bash" if await anyio.Path("/bin/bash").exists() else "/bin/sh"
+BEST_SHELL = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1"; fi; exec /bin/sh -c "$1"'
 
 
-def _kept(
-    shell: str, command: str, context: ToolContext
-) -> AbstractAsyncContextManager[KeptProcess]:
+async def _argv(command: str, place: Place) -> list[str]:
+    """The command for bash, or for sh where there is no bash."""
+    if place.is_container:  # what is there is only known inside
+        return ["/bin/sh", "-c", BEST_SHELL, "sh", command]
+    shell = "/bin/bash" if await anyio.Path("/bin/bash").exists() else "/bin/sh"
+    return [shell, "-c", command]
+
+
+def _kept(argv: list[str], context: ToolContext) -> AbstractAsyncContextManager[KeptProcess]:
     return kept_process(
-        [shell, "-c", command],
+        argv,
         cwd=context.working_directory,
         env=context.environment,
         execution=context.marks.get(EXECUTION_MARK, ""),

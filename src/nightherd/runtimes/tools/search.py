@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
-from anyio import to_thread
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.secrets import SecretFilter, Secrets
-from nightherd.runtimes.keeper.attendant import EXECUTION_MARK
-from nightherd.runtimes.keeper.process import finish, kept_process
-from nightherd.runtimes.tools import search_program
+from nightherd.runtimes.keeper.process import finish
 from nightherd.runtimes.tools.bash import outcome_of
-from nightherd.runtimes.tools.files import locate
+from nightherd.runtimes.tools.files import check_path
 from nightherd.runtimes.tools.output import WholeOutput
+from nightherd.runtimes.tools.program import started
 from nightherd.runtimes.tools.search_program import MAX_LINE, TEXT_MARK
 from nightherd.runtimes.tools.tool import Arguments, ToolContext, ToolOutcome, failed
 
-PROGRAM = str(Path(search_program.__file__))
 SEARCH_LIMIT = timedelta(minutes=1)
 """How long a search may take: a pattern can be one that never comes to an end."""
 LONGEST_PATTERN = 50_000
@@ -89,29 +81,19 @@ async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> 
     try:
         if max(len(asked["pattern"]), len(asked.get("glob", ""))) > LONGEST_PATTERN:
             raise InvalidValueError(f"the pattern is too long: {LONGEST_PATTERN:,} is the most")
-        root = context.working_directory
-        base = await to_thread.run_sync(locate, root, asked["path"], context.more_directories)
-        if not base.exists():
-            raise InvalidValueError(f"there is nothing at {asked['path']}")
+        check_path(asked["path"])
     except InvalidValueError as error:
         return failed(str(error))
-    order = {**asked, "name": name, "root": str(root.resolve()), "base": str(base)}
-    with WholeOutput(context) as output, tempfile.TemporaryFile() as request:
+    request = {
+        **asked,
+        "name": name,
+        "root": str(context.working_directory),
+        "more": [str(directory) for directory in context.more_directories],
+    }
+    with WholeOutput(context) as output:
         found = FoundLines(context.secrets, output.add)
-        request.write(json.dumps(order).encode())
-        request.seek(0)
         try:
-            async with kept_process(
-                [sys.executable, "-I", "-S", PROGRAM],
-                cwd=root,
-                env={},
-                execution=context.marks.get(EXECUTION_MARK, ""),
-                marks=context.marks,
-                stdin=request.fileno(),
-                stderr=subprocess.STDOUT,
-                grace=context.grace,
-                keepers=context.keepers,
-            ) as process:
+            async with started("search_program.py", request, context) as process:
                 ending = await finish(process, found.add, SEARCH_LIMIT)
                 found.finish()
         except (OSError, ValueError) as error:

@@ -1,7 +1,8 @@
 """Searching files: a program of its own, without anything of ours, so that no pattern can hold up a worker.
 
 Reads one JSON object from standard input, and prints what was found, one line each: `name`, `pattern`,
-`root` (where relative paths begin), `base` (what is searched), and for Grep `glob`, `ignore_case` and `mode`.
+`root` (where relative paths begin), `path` (what is searched, inside `root` or one of `more`), and for Grep
+`glob`, `ignore_case` and `mode`. Python 3.9 is enough.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 MAX_RESULTS = 1_000
 MAX_FILES = 200_000
@@ -127,9 +128,16 @@ def _lines(path: str) -> Iterator[str]:
         return
 
 
-def main() -> int:
-    """0 when the search was made, whatever it found; 2 when the pattern is none."""
+def main(locate: Callable[..., str]) -> int:
+    """0 when the search was made, whatever it found; 2 when it cannot be made."""
     request = json.load(sys.stdin)
+    try:
+        base = locate(request["root"], request["path"], request["more"])
+    except ValueError as error:
+        return _refuse(str(error))
+    if not os.path.exists(base):  # noqa: PTH110
+        return _refuse(f"there is nothing at {request['path']}")
+    request = {**request, "root": os.path.realpath(request["root"]), "base": base}
     try:
         found = find(request) if request["name"] == "Glob" else grep(request)
         for count, line in enumerate(found):
@@ -138,10 +146,18 @@ def main() -> int:
                 break
             sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
     except (re.error, RecursionError) as error:
-        sys.stdout.write(f"{request['pattern']!r} is not a pattern: {error}\n")
-        return 2
+        return _refuse(f"{request['pattern']!r} is not a pattern: {error}")
     return 0
 
 
+def _refuse(reason: str) -> int:
+    sys.stdout.buffer.write(reason.encode("utf-8", "backslashreplace") + b"\n")
+    return 2
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    # The program beside this one; last, and needed because `-I` does not look there.
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    from file_actions import locate  # type: ignore[import-not-found]
+
+    sys.exit(main(locate))
