@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -361,6 +362,35 @@ def test_the_bridge_lets_in_only_who_has_the_token() -> None:
             return [*codes, code]
 
     assert anyio.run(visit) == [401, 401, 200, 404]
+
+
+def test_the_bridge_accepts_on_a_listener_that_it_is_given() -> None:
+    """One that was opened in another network, say; it is closed with the bridge."""
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+    async def visit(listener: socket.socket) -> list[int]:
+        port = listener.getsockname()[1]
+        async with bridged([POST], listener=listener) as entries:
+            (entry,) = entries.values()
+            assert entry["url"] == f"http://127.0.0.1:{port}/post"
+            return [
+                (await to_thread.run_sync(ask, entry["url"], headers, listing))[0]
+                for headers in (dict[str, str](), entry["headers"])
+            ]
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert anyio.run(visit, listener) == [401, 200]
+        assert listener.fileno() == -1
+
+
+def test_a_bridge_without_servers_closes_its_listener() -> None:
+    async def visit(listener: socket.socket) -> int:
+        async with bridged([], listener=listener) as entries:
+            return len(entries)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert anyio.run(visit, listener) == 0
+        assert listener.fileno() == -1
 
 
 def test_the_bridge_speaks_the_protocol() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import socket
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -31,16 +32,22 @@ ALIVE_S = 10.0
 
 @asynccontextmanager
 async def bridged(
-    servers: Sequence[InjectedMcpServerDef], *, random_text: RandomText = random_text
+    servers: Sequence[InjectedMcpServerDef],
+    *,
+    random_text: RandomText = random_text,
+    listener: socket.socket | None = None,
 ) -> AsyncIterator[Mapping[str, Mapping[str, Any]]]:
     """Where each of `servers` is to be reached, as Claude's configuration says it; nowhere once this ends.
 
-    What a handler is doing then is cancelled.
+    What a handler is doing then is cancelled. Callers connect to `listener`, a TCP socket that listens on the
+    loopback address of whichever network they are in; without one, to a new one of this machine's. It is closed in the end.
     """
     if not servers:
+        if listener is not None:
+            listener.close()
         yield {}
         return
-    bridge = _Bridge(servers, random_text(TOKEN_LENGTH))
+    bridge = _Bridge(servers, random_text(TOKEN_LENGTH), listener)
     try:
         yield bridge.entries()
     finally:
@@ -52,13 +59,20 @@ async def bridged(
 class _Bridge:
     """A server in threads of its own, and the calls that are being made for it."""
 
-    def __init__(self, servers: Sequence[InjectedMcpServerDef], token: str) -> None:
+    def __init__(
+        self,
+        servers: Sequence[InjectedMcpServerDef],
+        token: str,
+        listener: socket.socket | None,
+    ) -> None:
         self.servers = {server.name: server for server in servers}
         self.token = token
         self._loop = lowlevel.current_token()
         self._calls: set[anyio.CancelScope] = set()
         self._is_closed = False
-        self._http = _Http((HOST, 0), _Handler)
+        self._http = _Http((HOST, 0), _Handler, bind_and_activate=listener is None)
+        if listener is not None:
+            self._http.take(listener)
         self._http.bridge = self
         self._thread = threading.Thread(
             target=self._http.serve_forever,
@@ -111,6 +125,19 @@ class _Http(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     bridge: _Bridge
+
+    def take(self, listener: socket.socket) -> None:
+        """Accept on `listener`, which listens already."""
+        self.socket.close()
+        # A caller that is gone before it is accepted must hold up nobody.
+        listener.setblocking(False)
+        self.socket = listener
+        self.server_address = listener.getsockname()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        request, address = super().get_request()
+        request.setblocking(True)
+        return request, address
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a caller that disconnected."""
