@@ -92,7 +92,9 @@ async def open_worker(
         base = _fleet_context(state_dir, fleet, environ, state, reader)
         log = opened.enter_context(closing(open_log(state_dir, base.secrets)))
         syncs = opened.enter_context(closing(SyncThreads()))
-        context = _worker_context(state_dir, fleet, base, keepers, worker, lease)
+        runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace, base.environment)
+        opened.push_async_callback(runtimes.close)
+        context = _worker_context(state_dir, fleet, base, keepers, runtimes, worker, lease)
         await follow_move(context, context.open_workspaces)
         yield replace(
             context,
@@ -212,6 +214,7 @@ def _worker_context(
     fleet: Fleet,
     base: FleetContext,
     keepers: Keepers,
+    runtimes: Runtimes,
     worker: WorkerId,
     lease: Lease,
 ) -> WorkerContext:
@@ -219,7 +222,6 @@ def _worker_context(
     from nightherd.engine.contexts import WorkerContext
     from nightherd.engine.jobs.runner import run_job
 
-    runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
     protect = partial(_protected_paths, state_dir)
     carrier = _carrier(keepers)
     own = {"protected": protect(fleet), "hooks": _hooks(carrier)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from nightherd.runtimes.registration import ENTRY_POINTS, RegisteredRuntime, Run
 from nightherd.runtimes.scripted.capabilities import SCRIPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import timedelta
     from importlib.metadata import EntryPoint
     from pathlib import Path
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from nightherd.model.agents.runtime import RuntimeCapabilities, RuntimeName
     from nightherd.ports import Runtime
     from nightherd.runtimes.claude.answer import Price
+    from nightherd.runtimes.claude.installation import InstalledClaude
+    from nightherd.runtimes.container.containers import Containers
     from nightherd.runtimes.keeper.keepers import Keepers
 
+DOCKER = "aiodocker"
 PRICES = "genai_prices"
 """Where it is installed, what Claude's answers cost is estimated as they come."""
 
@@ -138,32 +141,83 @@ def check_runtime(name: RuntimeName) -> None:
 class Runtimes:
     """The runtimes of one worker; everything they start is under one of `keepers`."""
 
-    def __init__(self, keepers: Keepers, state_dir: Path, grace: timedelta) -> None:
+    def __init__(
+        self, keepers: Keepers, state_dir: Path, grace: timedelta, environ: Mapping[str, str]
+    ) -> None:
         self._keepers = keepers
         self._state_dir = state_dir
         self._grace = grace
+        self._environ = environ
         self._made: dict[str, Runtime] = {}
+        self._containers: Containers | None = None
 
     def __call__(self, name: RuntimeName) -> Runtime:
         """The runtime called `name`; `RefusedError` when nothing here runs it."""
         made = self._made.get(name)
         if made is None:
-            made = runtime_for(name, self._keepers, self._state_dir, self._grace)
-            self._made[name] = made
+            from nightherd.runtimes.placed import PlacedRuntime
+
+            here = runtime_for(name, self._keepers, self._state_dir, self._grace)
+            made = self._made[name] = PlacedRuntime(here, partial(self._contained, name))
         return made
+
+    def _contained(self, name: RuntimeName) -> Runtime:
+        """The runtime called `name` with its processes in containers."""
+        from nightherd.runtimes.container.runtime import ContainerRuntime
+
+        def make(keepers: Keepers, claude: InstalledClaude | None) -> Runtime:
+            return runtime_for(name, keepers, self._state_dir, self._grace, claude)
+
+        return ContainerRuntime(self.containers, make, self._state_dir, self._grace)
+
+    @property
+    def containers(self) -> Containers:
+        """The containers of this worker."""
+        if self._containers is None:
+            self._containers = open_containers(self._state_dir, self._keepers, self._environ)
+        return self._containers
+
+    async def close(self) -> None:
+        """Close the connections to container engines."""
+        if self._containers is not None:
+            await self._containers.close()
 
     def is_loaded(self, name: RuntimeName) -> bool:
         """Whether it is had at once: the first of its kind may take seconds to import."""
         return name in self._made
 
 
-def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
+def open_containers(state_dir: Path, keepers: Keepers, environ: Mapping[str, str]) -> Containers:
+    """Return what makes and removes containers; `RefusedError` where that is not installed."""
+    if find_spec(DOCKER) is None:
+        raise RefusedError("containers are not installed", hint="pip install 'nightherd[docker]'")
+    from nightherd.files.paths import directory_identity
+    from nightherd.runtimes.container.containers import Containers
+    from nightherd.runtimes.container.sockets import find_socket
+
+    return Containers(
+        root=state_dir.absolute() / "containers",
+        fleet=directory_identity(state_dir),
+        keepers=keepers,
+        find_socket=partial(find_socket, environ=environ),
+    )
+
+
+def runtime_for(
+    name: RuntimeName,
+    keepers: Keepers,
+    state_dir: Path,
+    grace: timedelta,
+    claude: InstalledClaude | None = None,
+) -> Runtime:
     """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)
     registered = find_registered(name)
     if registered is None:
         raise RefusedError(f"runtime {name!r} is not installed")
-    return registered.make(RuntimeContext(keepers=keepers, state_dir=state_dir, grace=grace))
+    return registered.make(
+        RuntimeContext(keepers=keepers, state_dir=state_dir, grace=grace, claude=claude)
+    )
 
 
 def price_estimate() -> Price | None:
