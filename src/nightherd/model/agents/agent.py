@@ -13,6 +13,7 @@ from nightherd.errors import AgentNotFoundError, RefusedError
 from nightherd.model.agents.mcp import McpServer
 from nightherd.model.agents.runtime import RuntimeCapabilities, RuntimeName
 from nightherd.model.agents.script import Script
+from nightherd.model.containers.policy import ContainerPolicy
 from nightherd.model.hooks import Hook, Identity
 from nightherd.model.inbox.review import ApprovalRule
 from nightherd.model.jobs.retry import PATIENT, RetryPolicy
@@ -102,6 +103,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[Plugin, ...] = ()
     sandbox: Mapping[str, Any] | None = None
     """How its commands are confined, in Claude's own words."""
+    container: ContainerPolicy | None = None
+    """What its jobs run in; None for this machine itself."""
     hooks: tuple[Hook, ...] = ()
     """What is done when one of its jobs has ended, or waits."""
     notify: tuple[NotifyTarget, ...] = ()

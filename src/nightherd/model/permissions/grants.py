@@ -21,6 +21,7 @@ from nightherd.model.inbox.review import ApprovalRule
 from nightherd.model.limits.limits import DayLimits, LimitName, Limits
 from nightherd.model.notifications.routing import targets_of
 from nightherd.model.notifications.target import NotifyTarget
+from nightherd.model.permissions.containers import ContainerGrants, container_grants
 from nightherd.model.permissions.fingerprint import absolute, fingerprint, is_within, relative
 from nightherd.model.permissions.permission import PermissionMode
 from nightherd.model.permissions.tool_rule import BASH
@@ -60,6 +61,8 @@ class AgentGrants(msgspec.Struct, frozen=True, kw_only=True):
     mcp_servers: dict[str, str] = {}
     hooks: list[str] = []
     sandbox: dict[str, Any] | None = None
+    container: ContainerGrants | None = None
+    """None for an agent that runs on the machine itself."""
     blocked_by: list[str] = []
     """Protections it asks for that cannot be given: it does not run."""
     maxima: dict[str, int] = {}
@@ -138,6 +141,7 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
         mcp_servers={server.name: server_fingerprint(server) for server in agent.mcp_servers},
         hooks=sorted({hook_fingerprint(hook) for hook in _hooks(agent)}),
         sandbox=None if agent.sandbox is None else dict(agent.sandbox),
+        container=container_grants(agent.container, home),
         blocked_by=sorted(
             {one.path.removeprefix(f"agents.{agent.name}.") for one in agent.blocked_by}
         ),
@@ -254,7 +258,11 @@ def may_run_commands(grants: AgentGrants) -> bool:
 def may_write(grants: FleetGrants, home: str, file: str) -> bool:
     """Whether an agent may be able to write `file`: it lies where agents work, or one has a shell."""
     agents = grants.agents.values()
-    directories = [one for agent in agents for one in agent.directories]
+    containers = (agent.container for agent in agents if agent.container is not None)
+    directories = [
+        *(one for agent in agents for one in agent.directories),
+        *(one.source for container in containers for one in container.volumes),
+    ]
     return any(may_run_commands(agent) for agent in agents) or any(
         is_within(file, absolute(directory, home))
         for directory in (*directories, *grants.workflow_directories)

@@ -15,11 +15,13 @@ from msgspec.structs import replace
 
 from nightherd.model.agents.agent import Agent, Fleet, Plugin
 from nightherd.model.agents.mcp import McpServer
+from nightherd.model.containers.policy import ContainerPolicy
 from nightherd.model.hooks import Hook
 from nightherd.model.limits.limits import DayLimits, LimitName, Limits
 from nightherd.model.limits.spending import ModelPrice
 from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.permissions.approval import REVIEW
+from nightherd.model.permissions.containers import cut_container
 from nightherd.model.permissions.fingerprint import absolute, fingerprint, relative
 from nightherd.model.permissions.grants import (
     PER_DAY,
@@ -62,7 +64,9 @@ def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None)
         known = accepted.agents.get(name)
         if known is None:
             continue
-        fitting = (one for one in (agent, old) if one is not None and _can_be_cut(one, known, home))
+        fitting = (
+            one for one in (agent, old) if one is not None and _can_be_cut(one, known, old, home)
+        )
         kept = next(fitting, None)
         if kept is not None:
             agents[name] = _told_where_accepted(cut_back(kept, known, old, home), old, accepted)
@@ -113,10 +117,22 @@ def _told_where_accepted(agent: Agent, old: Agent | None, accepted: FleetGrants)
     return replace(agent, notify=_targets(agent.notify, known, accepted), schedules=schedules)
 
 
-def _can_be_cut(agent: Agent, known: AgentGrants, home: str) -> bool:
+def _can_be_cut(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> bool:
     """Whether the agent can be cut back to what was accepted: the same runtime, with the protections it asked for."""
     blocked_by = agent_grants(agent, home).blocked_by
-    return agent.runtime.name == known.runtime and set(known.blocked_by) <= set(blocked_by)
+    _, has_container = _container(agent, known, old, home)
+    return (
+        agent.runtime.name == known.runtime
+        and set(known.blocked_by) <= set(blocked_by)
+        and has_container
+    )
+
+
+def _container(
+    agent: Agent, known: AgentGrants, old: Agent | None, home: str
+) -> tuple[ContainerPolicy | None, bool]:
+    before = None if old is None else old.container
+    return cut_container(agent.container, known.container, before, home)
 
 
 def _accepted_values(
@@ -204,6 +220,7 @@ def cut_back(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> 
         mcp_servers=_servers(agent, known, old),
         hooks=_accepted_hooks(agent.hooks, known.hooks),
         sandbox=known.sandbox if is_wider_sandbox(agent.sandbox, known.sandbox) else agent.sandbox,
+        container=_container(agent, known, old, home)[0],
         workspace=cut_policy(
             agent.workspace, known.workspace, known, None if old is None else old.workspace
         ),

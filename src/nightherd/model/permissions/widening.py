@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from nightherd.model.permissions.approval import REVIEW
+from nightherd.model.permissions.containers import container_widenings, narrowed_container
 from nightherd.model.permissions.fingerprint import absolute, is_within
 from nightherd.model.permissions.grants import (
     WITHOUT_SERVERS,
@@ -104,6 +105,7 @@ def _of_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Iterator[st
         yield f"hooks: {added} new or changed"
     if is_wider_sandbox(wanted.sandbox, known.sandbox):
         yield "sandbox removed" if wanted.sandbox is None else "sandbox changed"
+    yield from container_widenings(known.container, wanted.container)
     yield from workspace_widenings(known, wanted)
     yield from _higher(wanted.maxima, known.maxima)
     for name, maxima in wanted.schedules.items():
@@ -197,6 +199,7 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
         # It is unknown which of the old hooks a new one replaces.
         hooks=known.hooks if _added(wanted.hooks, known.hooks) else wanted.hooks,
         sandbox=wanted.sandbox if is_known_sandbox else known.sandbox,
+        container=narrowed_container(known.container, wanted.container),
         blocked_by=sorted({*wanted.blocked_by, *known.blocked_by}),
         maxima=_lower(known.maxima, wanted.maxima),
         schedules={
