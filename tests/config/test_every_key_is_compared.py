@@ -26,7 +26,13 @@ DIRECTORIES = tuple(
 COMPARED_OF_AGENTS = (
     "name", "repo", "runtime", "job_timeout", "max_turns", "max_budget_usd",
     "permission_mode", "tools", "allowed_tools", "denied_tools", "operation", "approvals", "schedules.*.approvals", "required_caps", "add_dirs", "sandbox",
-    "setting_sources", "instances.max_concurrent", "session.max_turns", "session.timeout", "docker.enabled",
+    "setting_sources", "instances.max_concurrent", "session.max_turns", "session.timeout",
+    *(
+        f"docker.{key}"
+        for key in ("enabled", "image", "base_image", "socket", "network", "allowed_hosts", "user", "volumes", "env", "ports",
+                    "labels", "host_config", "allow_unsafe", "workspace_mode", "memory", "pids_limit", "max_containers",
+                    "cpu_shares", "cpu_period", "cpu_quota")
+    ),
     "mcp_servers.*.command", "mcp_servers.*.args", "mcp_servers.*.env", "mcp_servers.*.url",
     "mcp_servers.*.headers", "mcp_servers.*.type", "plugins", "schedules.*.session.max_turns",
     "schedules.*.session.timeout", "schedules.*.job_timeout",
@@ -54,7 +60,7 @@ STOP = (
 WHEN = "when an accepted hook runs, and what it is called"
 TOLD = "what accepted targets are told, and when"
 PLACE = "where a workspace of its own begins, and how long it and its snapshots are kept"
-INACTIVE = "not active yet (config/not_active.py), or without effect until docker.enabled"
+INACTIVE = "not active yet (config/not_active.py)"
 GRANTS_NOTHING_TO_AGENTS = {
     "description": TEXTS, "script": TEXTS, "default_prompt": TEXTS, "system_prompt": TEXTS,
     "identity": TEXTS, "metadata_file": TEXTS,
@@ -71,7 +77,8 @@ GRANTS_NOTHING_TO_AGENTS = {
     "schedules.*.timezone": TIMES, "schedules.*.jitter": TIMES, "schedules.*.catch_up": TIMES,
     "schedules.*.max_overlap": TIMES, "schedules.*.max_suspended": TIMES, "schedules.*.pause_after": TIMES,
     "schedules.*.outputToFile": TEXTS, "schedules.*.work_source": INACTIVE,
-    "docker": INACTIVE, "work_source": INACTIVE,
+    "docker.ephemeral": "whether a container is new; it gives the same", "docker.tmpfs": "memory, which is compared",
+    "work_source": INACTIVE,
     **{
         f"{directory}.{key}": PLACE
         for directory in DIRECTORIES
@@ -80,7 +87,7 @@ GRANTS_NOTHING_TO_AGENTS = {
     "chat": INACTIVE, "hooks": WHEN, "notify": TOLD, "schedules.*.notify": TOLD,
 }  # fmt: skip
 COMPARED_OF_FLEETS = (
-    *LIMITS, "prices", "max_concurrent", "reload", "docker.enabled", "web.enabled", "web.port", "web.host",
+    *LIMITS, "prices", "max_concurrent", "reload", "web.enabled", "web.port", "web.host",
     "web.token_env", "web.hosts", "webhooks.enabled", "webhooks.host", "webhooks.port", "webhooks.secret_env",
     "webhooks.replay_window", "webhooks.endpoints", "notify[].url", "notify[].url_env", "notify[].allow_hosts",
     "notify[].approver", "web.public_url",
@@ -89,7 +96,7 @@ KEEPING = "how work is kept, retried and taken over"
 GRANTS_NOTHING_TO_FLEETS = {
     "version": TEXTS, "fleet": TEXTS, "lease": KEEPING, "heartbeat": KEEPING, "cancel_grace": KEEPING,
     "max_restarts": KEEPING, "retry": KEEPING, "durability": KEEPING, "mirror": KEEPING,
-    "limits.on_reached": STOP, "docker": INACTIVE, "web": INACTIVE, "notify": TOLD,
+    "limits.on_reached": STOP, "web": INACTIVE, "notify": TOLD,
     "webhooks.body_limit": "how much one delivery may hold; it needs the same signature",
 }  # fmt: skip
 WORDS = "words that only people read"

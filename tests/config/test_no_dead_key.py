@@ -185,7 +185,8 @@ def test_the_watch_sees_a_key_that_nothing_reads(everything: LoadedFleet) -> Non
 
     assert "session.mode" in read
     assert "script[].input.command" in read
-    assert "docker.enabled" not in read
+    assert "docker.host_config" in read
+    assert "work_source" not in read
 
 
 def test_keys_that_name_other_files_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +225,7 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
     folder.write("agent.yaml", "name: a\nmodel: x\nchat:\n  discord: {}\n")
     folder.fleet("""\
         web: {open_browser: true}
-        defaults: {docker: {enabled: false}}
+        defaults: {docker: {network: egress}}
         agents:
           - path: agent.yaml
           - name: b
@@ -235,7 +236,7 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
     assert folder.errors() == []
     assert folder.notices() == [
         "nightherd.yaml:1:7 'web.open_browser' is not active yet: the dashboard",
-        "nightherd.yaml:2:12 'docker' is not active yet: containers",
+        "nightherd.yaml:2:21 'docker.network: egress' is not active yet: allow-lists of hosts",
         "nightherd.yaml:7:5 'work_source' is not active yet: work sources",
         "agent.yaml:3:1 'chat' is not active yet: chat",
     ]

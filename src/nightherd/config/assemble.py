@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from nightherd.config.containers import KEY as DOCKER
 from nightherd.config.discovery import FLEET_FILE_NAMES, fleet_file_in
 from nightherd.config.documents import Budget, Documents, Interpolation, read_dotenv
 from nightherd.config.layers import Draft, Setting, canonical_agent, refuse_fleet_keys, without
@@ -35,7 +36,9 @@ from nightherd.files.yaml_nodes import (
 from nightherd.model.ids import check_name
 from nightherd.model.text import quote
 
-STRUCTURE = (DIRECTORY, "defaults", "agents", "fleets", WORKFLOWS)
+SHARED = (DIRECTORY, DOCKER)
+"""Settings of agents that a fleet file may also have at its top: a layer below its `defaults`."""
+STRUCTURE = (*SHARED, "defaults", "agents", "fleets", WORKFLOWS)
 MOST_FLEETS = 1_000
 MOST_AGENTS = 10_000
 
@@ -128,10 +131,10 @@ class Assembly(msgspec.Struct):
     def own_defaults(self, document: MappingNode, level: Level) -> MappingNode | None:
         """The file's own defaults; what is wrong with them is found also when no agent takes them up."""
         path = ".".join(("fleets", *level.names)) + "." if level.names else ""
-        directory = document.entries.get(DIRECTORY)
+        entries = {key: document.entries[key] for key in SHARED if key in document.entries}
         shared = None
-        if directory is not None:
-            shared = MappingNode(document.spot, {DIRECTORY: directory})
+        if entries:
+            shared = canonical_agent(MappingNode(document.spot, entries), self.findings)
             check(AgentSettings, shared, self.findings, path=path.rstrip("."), partial=True)
         defaults = document.get("defaults")
         if not isinstance(defaults, MappingNode):

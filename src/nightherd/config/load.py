@@ -22,6 +22,7 @@ from nightherd.config.checks import (
     settings_fingerprints,
     unsupported_keys,
 )
+from nightherd.config.containers import check_container
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, find_fleet_file
 from nightherd.config.documents import Documents
 from nightherd.config.endpoints import check_endpoints, check_endpoints_are_used, endpoints_of
@@ -269,24 +270,15 @@ def check_settings(assembly: Assembly, findings: Findings) -> FleetSettings | No
 
 
 def blocked_by_fleets(
-    draft: Draft, checked: AgentSchema, fleets: Sequence[tuple[tuple[str, ...], MappingNode]]
+    draft: Draft, fleets: Sequence[tuple[tuple[str, ...], MappingNode]]
 ) -> Iterator[Problem]:
-    """What the files of the fleets that an agent is in set and that cannot be honoured.
-
-    An agent that says itself that it wants no container has none.
-    """
-    own = checked.docker
-    wants_no_container = own is not None and not own.enabled and "enabled" in own.model_fields_set
+    """What the files of the fleets that an agent is in set and that cannot be honoured."""
     for names, node in fleets:
         if draft.fleet[: len(names)] != names:
             continue
         path = ".".join(("fleets", *names)) if names else ""
         asked = [*inactive_keys(node, FLEET_KEYS, path), *(outer_keys(node, path) if names else ())]
-        for problem in asked:
-            if problem.severity is not Severity.BLOCKED:
-                continue
-            if not (wants_no_container and problem.path.endswith("docker.enabled")):
-                yield problem
+        yield from (one for one in asked if one.severity is Severity.BLOCKED)
 
 
 def check_agents(
@@ -327,7 +319,7 @@ def check_agents(
             project_settings=settings_fingerprints(agent),
             blocked_by=(
                 *(one for one in found if one.severity is Severity.BLOCKED),
-                *blocked_by_fleets(draft, checked, fleets),
+                *blocked_by_fleets(draft, fleets),
             ),
         )
         check_script(agent, draft, findings)
@@ -335,6 +327,9 @@ def check_agents(
         check_capabilities(agent, draft, findings)
         check_schedules(agent, draft, findings)
         check_worktrees(agent, draft.node, findings, path=draft.path)
+        check_container(
+            checked.docker, draft.node, findings, path=draft.path, root=agent.working_directory
+        )
         first = declared.setdefault(agent.name, draft)
         if first is not draft:
             message = f"a second agent called {quote(agent.name)}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from nightherd.config.schema.types import Filled
@@ -72,6 +74,8 @@ def merge_values(base: Node, top: Node) -> Node:
     return top
 
 
+VOLUME_SOURCE = re.compile(r"[^:]+(?=:/)")
+PLAIN_PATH = re.compile(r"(?!.*://).+$")
 PATH_KEYS = frozenset({"working_directory", "add_dirs", "plugins"})
 """Keys of an agent that hold directories: one, several, or mappings with a `root` or `path`."""
 
@@ -98,6 +102,9 @@ def with_absolute_paths(agent: MappingNode, environ: Mapping[str, str]) -> Mappi
         for key, entry in agent.entries.items()
         if key in PATH_KEYS
     }
+    docker = agent.entries.get("docker")
+    if docker is not None and isinstance(docker.value, MappingNode):
+        changed["docker"] = Entry(docker.key, with_absolute_mounts(docker.value, environ))
     schedules = agent.entries.get("schedules")
     if schedules is not None and isinstance(schedules.value, MappingNode):
         absolute = {
@@ -108,6 +115,29 @@ def with_absolute_paths(agent: MappingNode, environ: Mapping[str, str]) -> Mappi
         }
         changed["schedules"] = Entry(schedules.key, MappingNode(schedules.value.spot, absolute))
     return MappingNode(agent.spot, {**agent.entries, **changed}) if changed else agent
+
+
+def with_absolute_mounts(docker: MappingNode, environ: Mapping[str, str]) -> MappingNode:
+    """A container's settings with the host paths of its volumes, and its engine's socket, made absolute."""
+    changed: dict[str, Entry] = {}
+    volumes, socket = docker.entries.get("volumes"), docker.entries.get("socket")
+    if volumes is not None and isinstance(volumes.value, SequenceNode):
+        items = tuple(absolute_prefix(item, VOLUME_SOURCE, environ) for item in volumes.value.items)
+        changed["volumes"] = Entry(volumes.key, SequenceNode(volumes.value.spot, items))
+    if socket is not None:
+        changed["socket"] = Entry(socket.key, absolute_prefix(socket.value, PLAIN_PATH, environ))
+    return MappingNode(docker.spot, {**docker.entries, **changed}) if changed else docker
+
+
+def absolute_prefix(node: Node, form: re.Pattern[str], environ: Mapping[str, str]) -> Node:
+    """A text with the path that `form` finds at its beginning made absolute; another stays as it is."""
+    if not isinstance(node, ScalarNode) or "\0" in node.text:
+        return node
+    match = form.match(node.text)
+    if match is None or (node.plain and resolve_plain(node.text) is None):
+        return node
+    path = absolute_path(replace(node, text=match[0]), environ)
+    return replace(node, text=path + node.text[match.end() :], plain=False)
 
 
 def absolute_below(node: Node, environ: Mapping[str, str]) -> Node:

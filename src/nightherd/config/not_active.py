@@ -31,7 +31,7 @@ class Protection(msgspec.Struct, frozen=True):
     """What a key protects by, once it is switched on."""
 
     switch: str
-    """The key below it that switches it on."""
+    """The key of the agent that switches it on."""
     what: str
     hint: str
 
@@ -55,15 +55,14 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 CLAUDE = "running agents with Claude"
-CONTAINERS = "containers"
 
-CONTAINER = Protection(
-    "enabled",
-    "a container, and there are none yet",
-    "set docker.enabled: false to run it on this machine, without isolation",
+EGRESS = Protection(
+    "docker.enabled",
+    "a network with an allow-list, and there is none yet",
+    "set docker.network: none, or bridge for a container that can reach every host",
 )
 SANDBOX = Protection(
-    "enabled",
+    "sandbox.enabled",
     "a sandbox, which only Claude has",
     "use runtime: sdk or cli, or set sandbox.enabled: false to run it without one",
 )
@@ -93,12 +92,11 @@ AGENT_KEYS = (
         CLAUDE,
         is_used_by=lambda runtime: runtime.supports_plugins or not runtime.uses_model,
     ),
-    Waiting("docker", CONTAINERS, protection=CONTAINER),
+    Waiting("docker.network", "allow-lists of hosts", frozenset({"egress"}), protection=EGRESS),
     Waiting("work_source", "work sources"),
     Waiting("chat", "chat"),
 )
 FLEET_KEYS = (
-    Waiting("docker", CONTAINERS, protection=CONTAINER),
     Waiting("web.session_expiry_hours", "the dashboard"),
     Waiting("web.open_browser", "the dashboard"),
     Waiting("web.tool_results", "the dashboard"),
@@ -107,7 +105,7 @@ FLEET_KEYS = (
 WORKFLOW_KEYS = (Waiting("on.chat", "chat"),)
 
 
-INNER_KEYS = frozenset({"version", "fleet", "docker"})
+INNER_KEYS = frozenset({"version", "fleet"})
 """Settings of the fleet itself that are looked at in the file of an inner fleet too."""
 OUTER_ONLY = "is used in the outermost fleet file alone"
 LIMITS_HINT = "write it into the outer fleet file, or into the agents"
@@ -129,7 +127,7 @@ def inactive_keys(
         for entry, dotted in entries_at(node, waiting.key):
             if waiting.values and text_of(entry.value) not in waiting.values:
                 continue
-            blocked = switched_on(entry, waiting, dotted, path)
+            blocked = switched_on(node, entry, waiting, dotted, path)
             if blocked is not None:
                 yield blocked
                 continue
@@ -139,18 +137,21 @@ def inactive_keys(
             yield problem_at(entry.key, message, path=where, severity=Severity.NOTICE)
 
 
-def switched_on(entry: Entry, waiting: Waiting, dotted: str, path: str) -> Problem | None:
-    """The problem of a key that protects, where the document switches it on."""
+def switched_on(
+    node: MappingNode, entry: Entry, waiting: Waiting, dotted: str, path: str
+) -> Problem | None:
+    """The problem of a key that protects, where the document switches it on: at the value that waits, or at the switch."""
     protection = waiting.protection
-    if protection is None or not isinstance(entry.value, MappingNode):
+    if protection is None:
         return None
-    switch = entry.value.entries.get(protection.switch)
-    if switch is None or not is_true(switch.value):
+    found = next(iter(entries_at(node, protection.switch)), None)
+    if found is None or not is_true(found[0].value):
         return None
-    where = f"{dotted}.{protection.switch}"
+    switch, where = (entry, dotted) if waiting.values else found
+    said = f"{where}: {text_of(entry.value)}" if waiting.values else where
     return problem_at(
         switch.key,
-        f"{quote(where)} asks for {protection.what}",
+        f"{quote(said)} asks for {protection.what}",
         path=f"{path}.{where}" if path else where,
         hint=protection.hint,
         severity=Severity.BLOCKED,

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 from pydantic import BaseModel
 
+from nightherd.config.containers import resolve_container
 from nightherd.config.merge import like
 from nightherd.config.resolve_agent import (
     resolve_hooks,
@@ -193,6 +194,7 @@ def resolve_agent(
         subagents={name: like(one, Subagent) for name, one in (agent.agents or {}).items()},
         plugins=resolve_plugins(agent.plugins),
         sandbox=resolve_sandbox(agent.sandbox),
+        container=resolve_container(agent.docker),
         hooks=(*resolve_hooks(agent.hooks), *limit_hooks(agent.limits)),
         notify=resolve_targets(agent.notify, f"{name}/"),
         limits=resolve_limits(agent.limits),

@@ -175,7 +175,6 @@ class FleetSettings(Model):
     mirror: Flag = Field(
         True, description="Whether state.yaml and the other readable files are kept."
     )
-    docker: FleetDocker | None = Field(None, description="Containers of the whole fleet.")
     webhooks: Webhooks | None = Field(None, description="Requests from outside that make jobs.")
     web: Web | None = Field(None, description="The API on a port, and the dashboard.")
     notify: tuple[FleetTarget, ...] = Field((), description="Where people are told what happens.")
@@ -186,6 +185,9 @@ class FleetFile(FleetSettings):
 
     working_directory: Directory | None = Field(
         None, description="Where agents work that set none; the same as under `defaults`."
+    )
+    docker: FleetDocker | None = Field(
+        None, description="Containers of all agents; `defaults` and the agents win over it."
     )
     defaults: AgentSettings | None = Field(
         None, description="Settings for every agent that does not override them."

@@ -1,10 +1,12 @@
-"""`sandbox`: how the commands of a Claude agent are confined."""
+"""`sandbox`: how the commands of a Claude agent are confined; `docker`: the container that an agent runs in."""
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from nightherd.config.schema.types import (
+    LARGEST_COUNT,
     Anything,
     Count,
     Environment,
@@ -15,8 +17,14 @@ from nightherd.config.schema.types import (
     Size,
     Text,
     Texts,
-    shaped,
+    reading,
+    refuse,
+    typed,
 )
+from nightherd.errors import InvalidValueError
+from nightherd.model.containers.hosts import parse_allowed_host
+from nightherd.model.containers.mounts import parse_port, parse_tmpfs, parse_user, parse_volume
+from nightherd.model.containers.policy import DEFAULT_IMAGE, DEFAULT_PIDS
 
 
 class SandboxNetwork(Model):
@@ -59,16 +67,65 @@ class Sandbox(Model):
     network: SandboxNetwork | None = Field(None, description="What they may connect to.")
 
 
-Tmpfs = Annotated[
-    str, shaped(r"/[^:]*(:.+)?", "a directory in memory; write /path or /path:options")
-]
-User = Annotated[str, shaped(r"[0-9]+(:[0-9]+)?", "a user; write UID or UID:GID")]
-Volume = Annotated[
-    str, shaped(r"[^:]+:/[^:]*(:(ro|rw))?", "a mount; write host:container or host:container:ro")
-]
-PortMap = Annotated[
-    str, shaped(r"([0-9]{1,5}:)?[0-9]{1,5}", "a port; write host:container or container")
-]
+SMALLEST_MEMORY = 6 * 1024**2
+"""What the engine needs at least."""
+
+
+def enough_memory(size: int) -> int:
+    """A size that a container can be made with; 0 would be no limit."""
+    if size < SMALLEST_MEMORY:
+        raise refuse("bad_size", "a container needs at least 6m of memory")
+    return size
+
+
+def spelled(
+    parse: Callable[[str], object], pattern: str, *, numbers: bool = False
+) -> BeforeValidator:
+    """The validator of texts that `parse` understands, which stay as they are; `pattern` is their form for editors."""
+
+    def read(text: str) -> str:
+        parse(text)
+        return text
+
+    described: Any = Annotated[str, Field(pattern=pattern)]
+    return BeforeValidator(
+        reading("shape", read, numbers=numbers),
+        json_schema_input_type=described | int if numbers else described,
+    )
+
+
+def check_label(name: str) -> str:
+    """A name for a label that is not one of ours."""
+    if not name or name.startswith(OWN_LABELS):
+        raise InvalidValueError(f"{name!r} is not free: labels of ours begin with {OWN_LABELS!r}")
+    return name
+
+
+def check_socket(text: str) -> str:
+    """Where an engine listens: a path, or a unix:// address."""
+    path = text.removeprefix(UNIX)
+    is_relative = text.startswith(UNIX) and not path.startswith("/")
+    if "://" in path or not path or is_relative or "\0" in path:
+        raise InvalidValueError(f"{text!r} is not a socket; write a path or unix:///path")
+    return text
+
+
+OWN_LABELS = "nightherd."
+UNIX = "unix://"
+Memory = Annotated[Size, AfterValidator(enough_memory)]
+Tmpfs = Annotated[str, spelled(parse_tmpfs, "^/[^:]*(:.+)?$")]
+User = Annotated[str, spelled(parse_user, "^[0-9]+(:[0-9]+)?$", numbers=True)]
+Volume = Annotated[str, spelled(parse_volume, "^(/.*|[^:]+):/[^:]*(:(ro|rw))?$")]
+PortMap = Annotated[str, spelled(parse_port, "^([0-9]{1,5}:)?[0-9]{1,5}$", numbers=True)]
+Host = Annotated[str, spelled(parse_allowed_host, r"^(\*\.)?[A-Za-z0-9_.-]+(:[0-9]{1,5})?$")]
+Socket = Annotated[str, spelled(check_socket, "^(unix:///)?[^:]+$")]
+Label = Annotated[str, BeforeValidator(reading("shape", check_label), json_schema_input_type=str)]
+Shares = Annotated[int, Field(ge=2, le=262_144)]
+Period = Annotated[int, Field(ge=1_000, le=1_000_000)]
+Quota = Annotated[int, Field(ge=1_000, le=LARGEST_COUNT)]
+CpuShares = Annotated[Shares, BeforeValidator(typed, json_schema_input_type=Shares)]
+CpuPeriod = Annotated[Period, BeforeValidator(typed, json_schema_input_type=Period)]
+CpuQuota = Annotated[Quota, BeforeValidator(typed, json_schema_input_type=Quota)]
 
 
 class AgentDocker(Model):
@@ -76,36 +133,64 @@ class AgentDocker(Model):
 
     enabled: Flag = Field(False, description="Whether the agent runs in a container.")
     ephemeral: Flag = Field(True, description="Whether each job gets a new container.")
-    memory: Size = Field("2g", description="Memory the container may use.", validate_default=True)
-    cpu_shares: Count | None = Field(None, description="Share of processor time against others.")
-    cpu_period: Count | None = Field(
-        None, description="Length of a scheduling period, in microseconds."
+    memory: Memory = Field(
+        "2g", description="Memory the container may use; it has no swap.", validate_default=True
     )
-    cpu_quota: Count | None = Field(None, description="Processor time per period, in microseconds.")
-    max_containers: Count = Field(5, description="Containers kept; older ones are removed.")
+    cpu_shares: CpuShares | None = Field(
+        None, description="Share of processor time against others; 1024 by default."
+    )
+    cpu_period: CpuPeriod | None = Field(
+        None, description="Length of a scheduling period, in microseconds; 100000 by default."
+    )
+    cpu_quota: CpuQuota | None = Field(
+        None,
+        description="Processor time per period, in microseconds; by default that of all cores.",
+    )
+    max_containers: Count = Field(5, description="Idle containers kept; older ones are removed.")
     workspace_mode: Literal["rw", "ro"] = Field(
         "rw", description="Whether the working directory may be written."
     )
     tmpfs: tuple[Tmpfs, ...] = Field(
         (), description="Directories in memory: /path or /path:options."
     )
-    pids_limit: Count | None = Field(None, description="Processes the container may have.")
-    labels: dict[str, Text] = Field({}, description="Labels for the container.")
+    pids_limit: Count = Field(
+        DEFAULT_PIDS, description="Processes and threads the container may have."
+    )
+    labels: dict[Label, Text] = Field({}, description="Labels for the container.")
 
 
 class FleetDocker(AgentDocker):
     """What only the fleet file may say on top."""
 
-    image: Filling | None = Field(None, description="Image to run.")
-    network: Literal["none", "bridge", "host"] = Field(
-        "bridge", description="Network it is attached to."
+    image: Filling = Field(
+        DEFAULT_IMAGE, description="Image to run; nightherd container build makes the default."
     )
-    user: User | None = Field(None, description="UID or UID:GID it runs as.")
-    volumes: tuple[Volume, ...] = Field((), description="Mounts: host:container, :ro or :rw.")
-    env: Environment = Field({}, description="Variables for its environment.")
-    ports: tuple[PortMap, ...] = Field((), description="Ports: host:container or container.")
-    host_config: dict[str, Anything] | None = Field(
-        None, description="Options handed to the engine as they are."
+    socket: Socket | None = Field(
+        None, description="Where the engine listens: a path or unix:///path; else it is searched."
+    )
+    network: Literal["none", "bridge", "host", "egress"] = Field(
+        "bridge",
+        description="What it can reach: nothing, the engine's network, all that the host can, or only allowed_hosts.",
+    )
+    allowed_hosts: tuple[Host, ...] = Field(
+        (), description="Hosts of network egress: host, host:port or *.host; port 443 by default."
+    )
+    user: User | None = Field(
+        None, description="UID or UID:GID it runs as; by default one that is not root."
+    )
+    volumes: tuple[Volume, ...] = Field(
+        (), description="Mounts: host:container, with :ro or :rw; host is relative to this file."
+    )
+    env: Environment = Field({}, description="Variables for the environment of agents in it.")
+    ports: tuple[PortMap, ...] = Field(
+        (), description="Ports on the loopback interface: host:container or container."
+    )
+    host_config: dict[str, Anything] = Field(
+        {}, description="Options handed to the engine as they are, over all others."
+    )
+    allow_unsafe: Flag = Field(
+        False,
+        description="Whether user, volumes and host_config may undo hardening; said at every start.",
     )
 
 
