@@ -14,7 +14,8 @@ NightherdError                       1   an operation failed
 ├── RefusedError                     5   the current state does not allow it
 │   ├── TransitionError                  a status change that the lifecycle does not have
 │   ├── NotYetError                      the job has to wait: its session is busy, a limit is reached
-│   └── FencedError                      another worker owns this execution now
+│   ├── FencedError                      another worker owns this execution now
+│   └── ContainerEngineError             the container engine cannot be found or reached
 ├── ConfigError                     78   the configuration cannot be used
 │   ├── ConfigNotFoundError              no fleet file
 │   └── ConfigInvalidError               located problems, all of them
@@ -179,9 +180,7 @@ class TransitionError(RefusedError):
     """The lifecycle does not allow this change."""
 
     def __init__(self, lifecycle: str, current: str, target: str) -> None:
-        self.lifecycle = lifecycle
-        self.current = current
-        self.target = target
+        self.lifecycle, self.current, self.target = lifecycle, current, target
         super().__init__(f"a {lifecycle} that is {current} cannot become {target}")
 
 
@@ -191,6 +190,10 @@ class NotYetError(RefusedError):
 
 class FencedError(RefusedError):
     """Another worker owns this execution now; nothing more may be written for it."""
+
+
+class ContainerEngineError(RefusedError):
+    """The container engine cannot be found or reached."""
 
 
 class ConfigError(NightherdError):
@@ -300,9 +303,7 @@ class RunnerError(NightherdError):
         self, message: str | None = None, *, code: str | None = None, job_id: str | None = None,
         agent_name: str | None = None, hint: str | None = None,
     ) -> None:  # fmt: skip
-        self.code = code
-        self.job_id = job_id
-        self.agent_name = agent_name
+        self.code, self.job_id, self.agent_name = code, job_id, agent_name
         super().__init__(message, hint=hint)
 
 

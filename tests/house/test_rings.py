@@ -52,6 +52,7 @@ CHEATS = (
     ("cli", "from nightherd import runtimes", "Surfaces reach adapters"),
     ("web", "from nightherd import state", "Surfaces reach adapters"),
     ("engine", "import fastapi", "Servers stay with the API and the daemon"),
+    ("wiring", "import aiodocker", "The Docker Engine API stays with containers"),
     ("views", "import click", "Only the command line talks to people"),
 )
 """A room, an import that does not belong there, and the contract that it breaks."""
