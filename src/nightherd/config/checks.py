@@ -17,6 +17,7 @@ from nightherd.config.report import Findings
 from nightherd.config.resolve_fleet import resolve_web
 from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.wording import did_you_mean
+from nightherd.files.paths import read_regular
 from nightherd.files.yaml_nodes import MappingNode, Node, SequenceNode, problem_at, text_of
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.runtime import RuntimeCapabilities
@@ -184,15 +185,38 @@ def settings_files(agent: Agent) -> tuple[str, ...]:
     return tuple(f"{directory}/{name}" for directory in directories for name in names)
 
 
+SETTINGS_LIMIT_BYTES = 16 * 1024 * 1024
+
+
 def settings_fingerprints(agent: Agent) -> dict[str, str]:
-    """What those say that are there, by their paths from the working directory."""
+    """What those say that are there, by their paths from the working directory.
+
+    Agents can write them: one that is no file, or too large, has a fingerprint that nobody accepts for another.
+    """
     found = {}
     for path in settings_files(agent):
         name = os.path.relpath(path, agent.working_directory)
         try:
-            found[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:32]
+            found[name] = _fingerprint(path)
         except FileNotFoundError:
-            continue
+            if _is_link(path):
+                found[name] = "a link to nothing"  # here; in a container it may lead to a file
         except OSError as error:
             found[name] = f"error {error.errno}"
     return found
+
+
+def _fingerprint(path: str) -> str:
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would never end
+    content = read_regular(file, SETTINGS_LIMIT_BYTES + 1)
+    if content is None:
+        return "not a regular file"
+    if len(content) > SETTINGS_LIMIT_BYTES:
+        return "too large"
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _is_link(path: str) -> bool:
+    """Whether the settings file, or the `.claude` it is in, is a link."""
+    file = Path(path)
+    return file.is_symlink() or (file.parent.name == ".claude" and file.parent.is_symlink())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import ssl
 import subprocess
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from nightherd.errors import FencedError
-from nightherd.files.paths import follow
+from nightherd.files.paths import follow, open_without_links, read_regular
 from nightherd.model.agents.agent import Agent
 from nightherd.model.hooks import HttpRequest, ShellCommand
 from nightherd.model.units import format_duration
@@ -170,10 +169,8 @@ def _read(directory: str, name: str) -> Mapping[str, Any]:
         path = follow(root / name)
         if not path.is_relative_to(root):
             return {}
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            data = file.read(METADATA_LIMIT + 1)
-        found = json.loads(data) if len(data) <= METADATA_LIMIT else None
+        data = read_regular(open_without_links(path), METADATA_LIMIT + 1)
+        found = json.loads(data) if data is not None and len(data) <= METADATA_LIMIT else None
     except (
         OSError,
         ValueError,
