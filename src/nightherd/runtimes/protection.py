@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.errors import RefusedError
 from nightherd.model.ids import ExecutionId
@@ -15,10 +16,13 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, execution_mark
 from nightherd.runtimes.keeper.attendant import kill_marked as kill_mark
 from nightherd.runtimes.keeper.census import environment, processes
+from nightherd.runtimes.keeper.place import HOST, Place
+from nightherd.runtimes.real_path import real_path_at
 
 
-def permissions_for(request: RuntimeRequest) -> Permissions:
-    """What the agent of `request` may do in this run."""
+def permissions_for(request: RuntimeRequest, place: Place = HOST) -> Permissions:
+    """What the agent of `request`, whose commands run at `place`, may do in this run."""
+    real_path = real_path_at(place)
     protection = NAMES_ONLY
     if request.protected is not None:
         protection = on_this_machine(
@@ -28,10 +32,11 @@ def permissions_for(request: RuntimeRequest) -> Permissions:
             shares_file=shares_file,
             is_directory=os.path.isdir,
         )
+        protection = replace(protection, real_path=real_path)
     return permissions_of(
         request.agent,
         injected=tuple(request.injected_servers),
-        real_path=os.path.realpath,
+        real_path=real_path,
         protection=protection,
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from anyio import to_thread
 from msgspec.structs import replace
 
+from nightherd.files.paths import open_without_links, read_regular
 from nightherd.model.inbox.review import (
     ASK_PERSON,
     Proceed,
@@ -29,6 +29,8 @@ from nightherd.model.permissions.permission import (
 )
 from nightherd.model.permissions.tool_rule import BASH
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.keeper.place import HOST, Place
+from nightherd.runtimes.real_path import shared_file
 from nightherd.runtimes.tools.tool import ToolOutcome
 
 SHORT = 2_000
@@ -53,15 +55,16 @@ async def review_call(
     tool: str,
     input: Mapping[str, Any],
     tool_use_id: str,
+    place: Place = HOST,
 ) -> Verdict:
-    """Return whether the call is made: the agent's permissions decide, or a person where they say so."""
+    """Return whether the call is made at `place`: the agent's permissions decide, or a person where they say so."""
     if tool == ASK_PERSON:
         return await _ask(request, input, tool_use_id)
     match await decision_on(permissions, tool, input):
         case Denied(reason):
             return Refuse(reason=reason)
         case NeedsApproval(terms=terms):
-            preview = await _preview(request, tool, input)
+            preview = await _preview(request, tool, input, place)
             verdict = await request.review(
                 ProposedCall(
                     tool_use_id=tool_use_id, tool=tool, input=input, preview=preview, terms=terms
@@ -70,7 +73,7 @@ async def review_call(
             return await _checked(verdict, permissions, tool)
         case _ if tool_use_id in request.repeat:
             # A person may have been asked about it before the rules were changed.
-            preview = await _preview(request, tool, input)
+            preview = await _preview(request, tool, input, place)
             return await request.review(
                 ProposedCall(
                     tool_use_id=tool_use_id,
@@ -93,8 +96,11 @@ async def _checked(verdict: Verdict, permissions: Permissions, tool: str) -> Ver
     return verdict
 
 
-async def _preview(request: RuntimeRequest, tool: str, input: Mapping[str, Any]) -> str | None:
-    return await to_thread.run_sync(preview_of, tool, input, request.agent.working_directory)
+async def _preview(
+    request: RuntimeRequest, tool: str, input: Mapping[str, Any], place: Place
+) -> str | None:
+    directory = request.agent.working_directory
+    return await to_thread.run_sync(preview_of, tool, input, directory, place)
 
 
 async def _ask(request: RuntimeRequest, input: Mapping[str, Any], tool_use_id: str) -> Verdict:
@@ -115,24 +121,31 @@ def question_of(input: Mapping[str, Any]) -> Question | None:
     return Question(text=text, options=tuple(str(option) for option in named))
 
 
-def preview_of(tool: str, input: Mapping[str, Any], directory: str) -> str | None:
+def preview_of(
+    tool: str, input: Mapping[str, Any], directory: str, place: Place = HOST
+) -> str | None:
     """Return the diff that a call would make to a file; None for a call that changes none, or none that can be shown.
 
     It names the real file, links followed: inside `directory` by its place there, which survives a move.
+    Of a container's files, only those are shown that it shares with this machine.
     """
     if tool not in {"Write", "Edit", "MultiEdit"}:
         return None
     try:
-        path = os.path.realpath(os.path.join(directory, str(input.get("file_path", ""))))  # noqa: PTH118 - follows any links
-        before = _text_of(path)
+        path = _real_file(os.path.join(directory, str(input.get("file_path", ""))), place)  # noqa: PTH118 - follows any links
+        before = None if path is None else _text_of(path, place)
     except (OSError, ValueError):
         return None
     after = None if before is None else _after(tool, input, before)
-    if before is None or after is None:
+    if path is None or before is None or after is None:
         return None
     name = _shown_name(path, directory)
     lines = unified(before.splitlines(keepends=True), after.splitlines(keepends=True), name)
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def _real_file(path: str, place: Place) -> str | None:
+    return shared_file(path, place) if place.is_container else os.path.realpath(path)
 
 
 def _shown_name(path: str, directory: str) -> str:
@@ -169,17 +182,17 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
     return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def _text_of(path: str) -> str | None:
+def _text_of(path: str, place: Place) -> str | None:
     """The file's text; None for what is too large or no text, and for what is no file: a pipe would never end."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if place.is_container:  # a link that is put there now would lead to a file of this machine
+            file = open_without_links(path)
+        else:
+            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return ""
-    with os.fdopen(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            return None
-        content = opened.read(LARGEST_DIFF + 1)
-    return None if len(content) > LARGEST_DIFF else content.decode()
+    content = read_regular(file, LARGEST_DIFF + 1)
+    return None if content is None or len(content) > LARGEST_DIFF else content.decode()
 
 
 def _after(tool: str, input: Mapping[str, Any], before: str) -> str | None:

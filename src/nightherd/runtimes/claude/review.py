@@ -43,6 +43,7 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.deferred import calls_of
 from nightherd.runtimes.claude.gate import PASS, Gate, GatedCall, Message, decided, denied
 from nightherd.runtimes.claude.opening import Opening
+from nightherd.runtimes.keeper.place import HOST, Place
 from nightherd.runtimes.protection import permissions_for
 from nightherd.runtimes.review import decision_on, preview_of, question_of
 
@@ -71,12 +72,12 @@ def waits_for_people(agent: Agent) -> bool:
     return bool(agent.approvals) or agent.questions or agent.operation == REVIEW
 
 
-def with_review(gate: Gate, request: RuntimeRequest, opening: Opening) -> Gate:
-    """Return the gate, which refuses what is protected and asks people about the calls of one run."""
-    permissions = permissions_for(request)
+def with_review(gate: Gate, request: RuntimeRequest, opening: Opening, place: Place = HOST) -> Gate:
+    """Return the gate, which refuses what is protected and asks people about the calls of one run at `place`."""
+    permissions = permissions_for(request, place)
     gate.refuse = partial(protected_change, permissions)
     if opening.deferred is not None or waits_for_people(request.agent):
-        gate.reviewer = CallReview(request, permissions)
+        gate.reviewer = CallReview(request, permissions, place)
     if opening.deferred is not None:
         gate.deferred = opening.deferred.call
         gate.owns_deferred = opening.is_own_deferred
@@ -124,8 +125,11 @@ class MessageCalls:
 class CallReview:
     """Asks people about the calls of one run."""
 
-    def __init__(self, request: RuntimeRequest, permissions: Permissions) -> None:
+    def __init__(
+        self, request: RuntimeRequest, permissions: Permissions, place: Place = HOST
+    ) -> None:
         self._request = request
+        self._place = place
         self._permissions = permissions
         self.calls = MessageCalls()
         self.is_waiting = False
@@ -187,7 +191,9 @@ class CallReview:
 
     async def _call(self, asked: GatedCall, needed: NeedsApproval | None = None) -> ProposedCall:
         directory = self._request.agent.working_directory
-        preview = await to_thread.run_sync(preview_of, asked.tool, asked.input, directory)
+        preview = await to_thread.run_sync(
+            preview_of, asked.tool, asked.input, directory, self._place
+        )
         needed = needed or NeedsApproval("")
         return ProposedCall(
             tool_use_id=asked.call or "",

@@ -272,7 +272,7 @@ class ClaudeRuntime(ABC):
             secrets=request.known_secrets(),
             answered=opening.deferred.call if opening.deferred and opening.has_result else None,
         )
-        gate = with_review(self.make_gate(), request, opening)
+        gate = with_review(self.make_gate(), request, opening, keepers.place)
         conversation = self._converse(request, opening, keepers, gate)
         last: Event | None = None
         warnings: tuple[Event, ...] = ()

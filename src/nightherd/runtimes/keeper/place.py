@@ -53,6 +53,12 @@ class Place(Protocol):
     def give(self, path: Path) -> None:
         """Let processes there read and remove `path`, a file or directory of the run, and all below it."""
 
+    def host_path(self, path: str) -> str | None:
+        """The path on this machine of what has the absolute `path` there; None for what is only there.
+
+        Links below a mounted directory are not followed, those on the way to it are.
+        """
+
 
 class HostPlace(msgspec.Struct, frozen=True, kw_only=True):
     """This machine, as the user who runs the worker."""
@@ -77,6 +83,10 @@ class HostPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     def give(self, path: Path) -> None:
         """Everything here is the user's own."""
+
+    def host_path(self, path: str) -> str | None:
+        """The same path."""
+        return path
 
 
 HOST = HostPlace()

@@ -111,7 +111,7 @@ class NativeRuntime:
                 run = Run(
                     request=request,
                     model=model,
-                    toolset=Toolset(request, tools),
+                    toolset=Toolset(request, tools, processes.keepers.place),
                     processes=processes,
                     take_warnings=servers.take_warnings,
                     clock=self._clock,

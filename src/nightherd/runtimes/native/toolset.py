@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,10 @@ from nightherd.model.jobs.repeat import IDEMPOTENT, Declared
 from nightherd.model.journal.event import MessageEvent, ToolUseEvent
 from nightherd.model.permissions.permission import Permissions, is_offered
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.keeper.place import HOST, Place
 from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.protection import permissions_for
+from nightherd.runtimes.real_path import real_path_at
 from nightherd.runtimes.review import changed_by_person, review_call
 from nightherd.runtimes.tools.output import bounded
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
@@ -106,10 +107,13 @@ WAITING = Answered(outcome=failed("waits for a person"), is_waiting=True)
 class Toolset:
     """The tools that an agent may call in one run, in the order in which they are offered."""
 
-    def __init__(self, request: RuntimeRequest, tools: Sequence[OfferedTool]) -> None:
+    def __init__(
+        self, request: RuntimeRequest, tools: Sequence[OfferedTool], place: Place = HOST
+    ) -> None:
         self._request = request
-        self._permissions: Permissions = permissions_for(request)
-        self._declared = Declared(request.agent, os.path.realpath)
+        self._place = place
+        self._permissions: Permissions = permissions_for(request, place)
+        self._declared = Declared(request.agent, real_path_at(place))
         self._tools = {
             tool.name: tool for tool in tools if is_offered(self._permissions, tool.name)
         }
@@ -164,7 +168,7 @@ class Toolset:
         except (ValueError, AssertionError):
             return Answered(outcome=failed(f"the input of {tool.name} is not a JSON object"))
         verdict = await review_call(
-            self._request, self._permissions, tool.name, input, call.tool_call_id
+            self._request, self._permissions, tool.name, input, call.tool_call_id, self._place
         )
         match verdict:
             case Wait():

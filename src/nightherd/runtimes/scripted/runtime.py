@@ -39,6 +39,7 @@ from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
 from nightherd.runtimes.protection import permissions_for
+from nightherd.runtimes.real_path import real_path_at
 from nightherd.runtimes.review import changed_by_person, review_call
 from nightherd.runtimes.scripted.turn import (
     SCRIPT_FINISHED,
@@ -153,7 +154,7 @@ class _Run:
         self.killed: ErrorEvent | None = None
         """Set when a tool was killed from outside. A model decides what that means; a script cannot."""
         self._to_repeat = request.repeat
-        self._declared = Declared(request.agent, os.path.realpath)
+        self._declared = Declared(request.agent, real_path_at(keepers.place))
         injected = tuple(request.injected_servers)
         self._servers = McpClient(
             request.agent.mcp_servers,
@@ -171,7 +172,7 @@ class _Run:
     @cached_property
     def _permissions(self) -> Permissions:
         """What the agent may do. It looks at the disk, so it is made when a tool is first called."""
-        return permissions_for(self._request)
+        return permissions_for(self._request, self._keepers.place)
 
     def begin(self) -> SystemEvent:
         """Who this is. A session that begins here is named after its job, also when the job is resumed."""
@@ -248,7 +249,12 @@ class _Run:
         if use.tool_name not in self._tools and not self._servers.has(use.tool_name):
             return Proceed()
         return await review_call(
-            self._request, self._permissions, use.tool_name, use.input or {}, use.tool_use_id or ""
+            self._request,
+            self._permissions,
+            use.tool_name,
+            use.input or {},
+            use.tool_use_id or "",
+            self._keepers.place,
         )
 
     async def call(self, use: ToolUseEvent, verdict: Verdict) -> ToolResultEvent:

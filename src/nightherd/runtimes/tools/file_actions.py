@@ -101,13 +101,13 @@ def open_file(file: Located) -> BinaryIO:
     if find_file(file) is None:
         raise RefusedPathError(f"there is no file {file.name}")
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-    opened = os.fdopen(os.open(file.path, flags), "rb")
+    opened = os.open(file.path, flags)
     try:
-        _check_regular(file.name, os.fstat(opened.fileno()))  # it may be another one by now
+        _check_regular(file.name, os.fstat(opened))  # it may be another one by now
+        return os.fdopen(opened, "rb")
     except BaseException:
-        opened.close()
+        os.close(opened)
         raise
-    return opened
 
 
 def replace_file(path: str, content: bytes, *, old: os.stat_result | None, token: str) -> None:
