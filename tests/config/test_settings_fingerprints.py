@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -40,8 +41,8 @@ def test_a_pipe_or_a_device_is_not_read(agent: Agent) -> None:
     place(agent, ".mcp.json").symlink_to("/dev/zero")
 
     assert settings_fingerprints(agent) == {
-        SETTINGS: "not a regular file",
-        ".mcp.json": "not a regular file",
+        SETTINGS: f"error {errno.EINVAL}",
+        ".mcp.json": f"error {errno.EINVAL}",
     }
 
 

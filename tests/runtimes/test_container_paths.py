@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from nightherd.files.paths import open_without_links
+from nightherd.files.regular import open_regular
 from nightherd.model.permissions.permission import Denied, decide
 from nightherd.model.permissions.protected import ProtectedPaths
 from nightherd.runtimes.protection import permissions_for
@@ -83,10 +82,9 @@ def test_no_link_is_followed_that_is_put_into_a_path_later(tmp_path: Path) -> No
 
     for path in ("work/sub/file", "work/file", "work/sub"):
         with pytest.raises(OSError, match=r"symbolic links|Not a directory"):
-            open_without_links(real / path)
-    file = open_without_links(real / "outside/file")
-    assert os.read(file, 10) == b"secret"
-    os.close(file)
+            open_regular(real / path, follows_links=False)
+    with open_regular(real / "outside/file", follows_links=False) as file:
+        assert file.read() == b"secret"
 
 
 @pytest.mark.parametrize(

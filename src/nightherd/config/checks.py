@@ -17,7 +17,7 @@ from nightherd.config.report import Findings
 from nightherd.config.resolve_fleet import resolve_web
 from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.wording import did_you_mean
-from nightherd.files.paths import read_regular
+from nightherd.files.regular import open_regular
 from nightherd.files.yaml_nodes import MappingNode, Node, SequenceNode, problem_at, text_of
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.runtime import RuntimeCapabilities
@@ -207,10 +207,8 @@ def settings_fingerprints(agent: Agent) -> dict[str, str]:
 
 
 def _fingerprint(path: str) -> str:
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would never end
-    content = read_regular(file, SETTINGS_LIMIT_BYTES + 1)
-    if content is None:
-        return "not a regular file"
+    with open_regular(Path(path)) as file:
+        content = file.read(SETTINGS_LIMIT_BYTES + 1)
     if len(content) > SETTINGS_LIMIT_BYTES:
         return "too large"
     return hashlib.sha256(content).hexdigest()[:32]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from pathlib import Path
 
 from nightherd.errors import InvalidValueError
@@ -36,36 +35,6 @@ def _check_circle(path: Path) -> None:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise
-
-
-def open_without_links(path: str | Path) -> int:
-    """A descriptor to read the file at the absolute `path`; `OSError` where any part of it is a link.
-
-    For a path that was checked, in a directory where somebody may put a link into its way meanwhile. Never waits.
-    """
-    *parents, name = [part for part in os.fspath(path).split("/") if part] or ["."]
-    search = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    directory = os.open("/", search)
-    try:
-        for parent in parents:
-            inner = os.open(parent, search, dir_fd=directory)
-            os.close(directory)
-            directory = inner
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.open(name, flags, dir_fd=directory)
-    finally:
-        os.close(directory)
-
-
-def read_regular(descriptor: int, limit: int) -> bytes | None:
-    """The first `limit` bytes of a file that was opened just now, None if it is no regular one; it is closed."""
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(limit)
-    finally:
-        os.close(descriptor)
 
 
 def safe_child(root: Path, name: str) -> Path:

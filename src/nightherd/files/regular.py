@@ -17,15 +17,32 @@ FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """Without O_NONBLOCK a pipe would be waited for; to a file it means nothing."""
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """The file for reading; `OSError` when there is none, or something that is no file."""
-    handle = os.open(path, FLAGS)
+def open_regular(path: Path, *, follows_links: bool = True) -> BinaryIO:
+    """The file for reading; `OSError` when there is none, or something that is no file.
+
+    Not to follow links is for an absolute path that was checked, in a directory where an agent may put a link into
+    its way meanwhile: `OSError` where any part of it is one.
+    """
+    handle = os.open(path, FLAGS) if follows_links else _open_without_links(path)
     try:
         check_regular(handle, path)
         return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)
         raise
+
+
+def _open_without_links(path: Path) -> int:
+    search = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    directory = os.open("/", search)
+    try:
+        for parent in path.parts[1:-1]:
+            inner = os.open(parent, search, dir_fd=directory)
+            os.close(directory)
+            directory = inner
+        return os.open(path.name or ".", FLAGS | os.O_NOFOLLOW, dir_fd=directory)
+    finally:
+        os.close(directory)
 
 
 def read_regular(path: Path) -> bytes:

@@ -18,7 +18,8 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from nightherd.errors import FencedError
-from nightherd.files.paths import follow, open_without_links, read_regular
+from nightherd.files.paths import follow
+from nightherd.files.regular import open_regular
 from nightherd.model.agents.agent import Agent
 from nightherd.model.hooks import HttpRequest, ShellCommand
 from nightherd.model.units import format_duration
@@ -169,8 +170,9 @@ def _read(directory: str, name: str) -> Mapping[str, Any]:
         path = follow(root / name)
         if not path.is_relative_to(root):
             return {}
-        data = read_regular(open_without_links(path), METADATA_LIMIT + 1)
-        found = json.loads(data) if data is not None and len(data) <= METADATA_LIMIT else None
+        with open_regular(path, follows_links=False) as file:
+            data = file.read(METADATA_LIMIT + 1)
+        found = json.loads(data) if len(data) <= METADATA_LIMIT else None
     except (
         OSError,
         ValueError,

@@ -6,12 +6,13 @@ import difflib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
 from msgspec.structs import replace
 
-from nightherd.files.paths import open_without_links, read_regular
+from nightherd.files.regular import open_regular
 from nightherd.model.inbox.review import (
     ASK_PERSON,
     Proceed,
@@ -183,16 +184,14 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _text_of(path: str, place: Place) -> str | None:
-    """The file's text; None for what is too large or no text, and for what is no file: a pipe would never end."""
+    """The file's text; None for what is too large, `OSError` for what is no file: a pipe would never end."""
     try:
-        if place.is_container:  # a link that is put there now would lead to a file of this machine
-            file = open_without_links(path)
-        else:
-            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        # A link that is put there now would lead from a container to a file of this machine.
+        with open_regular(Path(path), follows_links=not place.is_container) as file:
+            content = file.read(LARGEST_DIFF + 1)
     except FileNotFoundError:
         return ""
-    content = read_regular(file, LARGEST_DIFF + 1)
-    return None if content is None or len(content) > LARGEST_DIFF else content.decode()
+    return None if len(content) > LARGEST_DIFF else content.decode()
 
 
 def _after(tool: str, input: Mapping[str, Any], before: str) -> str | None:

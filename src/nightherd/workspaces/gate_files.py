@@ -8,7 +8,7 @@ from pathlib import Path
 from nightherd.errors import InvalidValueError, NotFoundError, RefusedError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.paths import follow, safe_child
-from nightherd.files.regular import read_regular
+from nightherd.files.regular import open_regular
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import no_probe
 from nightherd.workspaces.comparing import GitSnapshots
@@ -31,18 +31,20 @@ class LocalGateFiles:
 
     def read(self, directory: str, path: str) -> str:
         """Return the text of a file; `NotFoundError` without one, `RefusedError` for what is no text a person reads."""
-        place = _place(directory, path)
+        place = follow(_place(directory, path))
         try:
-            if place.stat().st_size > LARGEST_BYTES:
-                raise RefusedError(
-                    f"{path} has {place.stat().st_size:,} bytes, and a gate shows at most {LARGEST_BYTES:,}"
-                )
-            content = read_regular(place)
+            with open_regular(place, follows_links=False) as file:
+                content = file.read(LARGEST_BYTES + 1)
+                size = os.fstat(file.fileno()).st_size
         except FileNotFoundError as error:
             raise NotFoundError(f"there is no file {path} in {directory}") from error
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise RefusedError(f"{path} in {directory} cannot be read: {reason}") from error
+        if len(content) > LARGEST_BYTES:
+            raise RefusedError(
+                f"{path} has {size:,} bytes, and a gate shows at most {LARGEST_BYTES:,}"
+            )
         try:
             return content.decode()
         except UnicodeDecodeError as error:
