@@ -106,6 +106,18 @@ def test_an_interpreter_that_is_not_there_is_a_failure(
     assert "could not be started" in (outcome.error or "")
 
 
+@every_call
+def test_an_interpreter_may_be_given_by_its_name(
+    stage: Stage, tool: Tool, input: dict[str, Any]
+) -> None:
+    (stage.directory / "file").write_text("a")
+    place = HostPlace(python="python3", is_container=True)
+
+    outcome = Stage(stage.directory, keepers=Keepers(place=place)).use(tool, **input)
+
+    assert outcome.success, outcome.error
+
+
 def test_a_change_that_has_begun_is_finished_when_the_call_is_cancelled(tmp_path: Path) -> None:
     """As on this machine: the file is whole, old or new, and nothing is left beside it."""
     begun = tmp_path / "begun"

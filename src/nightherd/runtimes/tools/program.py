@@ -22,6 +22,8 @@ ANSWER_LIMIT_BYTES = 1024 * 1024
 """An answer with the most that is read of a file is less than half as long."""
 ERROR_LIMIT_BYTES = 4 * 1024
 TIME_LIMIT = timedelta(minutes=2)
+PATH = "/usr/local/bin:/usr/bin:/bin"
+"""Where an interpreter is found that is given by its name; images of Python have it in the first."""
 
 
 @asynccontextmanager
@@ -36,7 +38,7 @@ async def started(
         async with kept_process(
             [place.python, "-I", "-S", f"{place.programs}/{program}"],
             cwd=context.working_directory,
-            env={},
+            env={"PATH": PATH},
             execution=context.marks.get(EXECUTION_MARK, ""),
             marks=context.marks,
             stdin=stdin.fileno(),
