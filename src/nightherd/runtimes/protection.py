@@ -16,11 +16,11 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, execution_mark
 from nightherd.runtimes.keeper.attendant import kill_marked as kill_mark
 from nightherd.runtimes.keeper.census import environment, processes
-from nightherd.runtimes.keeper.place import HOST, Place
+from nightherd.runtimes.keeper.place import HOST, FilesThere
 from nightherd.runtimes.real_path import real_path_at
 
 
-def permissions_for(request: RuntimeRequest, place: Place = HOST) -> Permissions:
+def permissions_for(request: RuntimeRequest, place: FilesThere = HOST) -> Permissions:
     """What the agent of `request`, whose commands run at `place`, may do in this run."""
     real_path = real_path_at(place)
     protection = NAMES_ONLY

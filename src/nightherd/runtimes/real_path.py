@@ -6,13 +6,13 @@ import os
 import posixpath
 from collections.abc import Callable
 
-from nightherd.runtimes.keeper.place import Place
+from nightherd.runtimes.keeper.place import FilesThere
 
 MOST_LINKS = 40
 """As many as the kernel follows."""
 
 
-def real_path_at(place: Place) -> Callable[[str], str]:
+def real_path_at(place: FilesThere) -> Callable[[str], str]:
     """What tells the real path of an absolute path at `place`: this machine's where the file is shared with it.
 
     So a file that is mounted under a second name is known by one, and a rule for it cannot be evaded.
@@ -27,7 +27,7 @@ def real_path_at(place: Place) -> Callable[[str], str]:
     return real_path
 
 
-def shared_file(path: str, place: Place) -> str | None:
+def shared_file(path: str, place: FilesThere) -> str | None:
     """The path on this machine of what a container has at `path`, links followed; None when it is not shared.
 
     To be opened without following links: it may be exchanged at any time.
@@ -35,7 +35,7 @@ def shared_file(path: str, place: Place) -> str | None:
     return place.host_path(_follow(path, place))
 
 
-def _follow(path: str, place: Place) -> str:
+def _follow(path: str, place: FilesThere) -> str:
     """The path there without links, as far as they can be seen from here; `OSError` or `ValueError` if it can be none."""
     current, rest, links = "/", path.split("/")[::-1], 0
     while rest:

@@ -30,7 +30,7 @@ from nightherd.model.permissions.permission import (
 )
 from nightherd.model.permissions.tool_rule import BASH
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.keeper.place import HOST, Place
+from nightherd.runtimes.keeper.place import HOST, FilesThere
 from nightherd.runtimes.real_path import shared_file
 from nightherd.runtimes.tools.tool import ToolOutcome
 
@@ -56,7 +56,7 @@ async def review_call(
     tool: str,
     input: Mapping[str, Any],
     tool_use_id: str,
-    place: Place = HOST,
+    place: FilesThere = HOST,
 ) -> Verdict:
     """Return whether the call is made at `place`: the agent's permissions decide, or a person where they say so."""
     if tool == ASK_PERSON:
@@ -98,7 +98,7 @@ async def _checked(verdict: Verdict, permissions: Permissions, tool: str) -> Ver
 
 
 async def _preview(
-    request: RuntimeRequest, tool: str, input: Mapping[str, Any], place: Place
+    request: RuntimeRequest, tool: str, input: Mapping[str, Any], place: FilesThere
 ) -> str | None:
     directory = request.agent.working_directory
     return await to_thread.run_sync(preview_of, tool, input, directory, place)
@@ -123,7 +123,7 @@ def question_of(input: Mapping[str, Any]) -> Question | None:
 
 
 def preview_of(
-    tool: str, input: Mapping[str, Any], directory: str, place: Place = HOST
+    tool: str, input: Mapping[str, Any], directory: str, place: FilesThere = HOST
 ) -> str | None:
     """Return the diff that a call would make to a file; None for a call that changes none, or none that can be shown.
 
@@ -145,7 +145,7 @@ def preview_of(
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def _real_file(path: str, place: Place) -> str | None:
+def _real_file(path: str, place: FilesThere) -> str | None:
     return shared_file(path, place) if place.is_container else os.path.realpath(path)
 
 
@@ -183,7 +183,7 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
     return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def _text_of(path: str, place: Place) -> str | None:
+def _text_of(path: str, place: FilesThere) -> str | None:
     """The file's text; None for what is too large, `OSError` for what is no file: a pipe would never end."""
     try:
         # A link that is put there now would lead from a container to a file of this machine.

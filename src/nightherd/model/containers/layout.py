@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from nightherd.model.containers.mounts import WORKSPACE
 from nightherd.model.containers.policy import Mount
 
-WORKSPACE = "/workspace"
-"""Where the working directory is as well, besides its own path."""
 CLOSED = ("/root",)
 """Directories that images keep to root: what is mounted below is not reached through them."""
 PASSABLE = "size=64k,mode=0755,nosuid,nodev"

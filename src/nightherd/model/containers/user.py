@@ -18,7 +18,7 @@ class Ids(msgspec.Struct, frozen=True):
         return f"{self.uid}:{self.gid}"
 
 
-def parse_user(text: str) -> Ids:
+def ids_of(text: str) -> Ids:
     """The ids that `UID` or `UID:GID` names."""
     uid, _, gid = text.partition(":")
     return Ids(int(uid), int(gid or uid))
@@ -30,7 +30,7 @@ def choose_user(configured: str | None, *, worker: Ids, owner: Ids) -> Ids:
     `owner` is that of the working directory.
     """
     if configured is not None:
-        return parse_user(configured)
+        return ids_of(configured)
     for ids in (worker, owner):
         if ids.uid != 0:
             return ids

@@ -216,7 +216,9 @@ class CliConversation:
         """Starts it; every line it prints. It has ended, with all it started, when this has."""
         request = self._request
         injected = injected_servers(request.agent, request.injected_servers)
-        async with bridged(injected) as entries:
+        place = self._keepers.place
+        listener = place.listen() if injected and place.is_container else None
+        async with bridged(injected, listener=listener) as entries:
             always = {name: {**entry, "alwaysLoad": True} for name, entry in entries.items()}
             launch = launch_of(
                 request,

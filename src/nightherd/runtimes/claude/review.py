@@ -43,7 +43,7 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.deferred import calls_of
 from nightherd.runtimes.claude.gate import PASS, Gate, GatedCall, Message, decided, denied
 from nightherd.runtimes.claude.opening import Opening
-from nightherd.runtimes.keeper.place import HOST, Place
+from nightherd.runtimes.keeper.place import HOST, FilesThere
 from nightherd.runtimes.protection import permissions_for
 from nightherd.runtimes.review import decision_on, preview_of, question_of
 
@@ -72,7 +72,9 @@ def waits_for_people(agent: Agent) -> bool:
     return bool(agent.approvals) or agent.questions or agent.operation == REVIEW
 
 
-def with_review(gate: Gate, request: RuntimeRequest, opening: Opening, place: Place = HOST) -> Gate:
+def with_review(
+    gate: Gate, request: RuntimeRequest, opening: Opening, place: FilesThere = HOST
+) -> Gate:
     """Return the gate, which refuses what is protected and asks people about the calls of one run at `place`."""
     permissions = permissions_for(request, place)
     gate.refuse = partial(protected_change, permissions)
@@ -126,7 +128,7 @@ class CallReview:
     """Asks people about the calls of one run."""
 
     def __init__(
-        self, request: RuntimeRequest, permissions: Permissions, place: Place = HOST
+        self, request: RuntimeRequest, permissions: Permissions, place: FilesThere = HOST
     ) -> None:
         self._request = request
         self._place = place

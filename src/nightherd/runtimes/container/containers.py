@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -23,7 +23,7 @@ from nightherd.errors import NightherdError, RefusedError
 from nightherd.host.system import random_text
 from nightherd.model.containers.hardening import create_body
 from nightherd.model.containers.layout import Layout
-from nightherd.model.containers.mounts import KEEPER_DIRECTORY
+from nightherd.model.containers.mounts import HOME, KEEPER_DIRECTORY
 from nightherd.model.containers.policy import ContainerPolicy, Mount
 from nightherd.model.containers.user import Ids
 from nightherd.runtimes.container.engine import Engine
@@ -164,15 +164,6 @@ class Containers:
         return folder
 
     def _body(self, wanted: Wanted, folder: Path) -> dict[str, Any]:
-        library = provide_library(self.root / "library")
-        files = str(folder / "files")
-        mounts = (
-            *wanted.layout.mounts,
-            *wanted.policy.volumes,
-            Mount(source=str(library), target=LIBRARY, is_read_only=True),
-            Mount(source=str(folder / "run"), target=KEEPER_DIRECTORY),
-            Mount(source=files, target=files),
-        )
         labels = {
             FLEET: self.fleet,
             EXECUTION: wanted.execution,
@@ -185,12 +176,23 @@ class Containers:
             replace(wanted.policy, tmpfs={**wanted.policy.tmpfs, **wanted.layout.tmpfs}),
             name=wanted.agent.replace(".", "-"),
             user=str(wanted.user),
-            mounts=mounts,
+            mounts=self._mounts(wanted, folder),
             working_directory="/",
             command=command(LIBRARY, KEEPER_DIRECTORY),
             labels=labels,
             environment={KEEPER_MARK: "self"},
             cpus=self.cpus,
+        )
+
+    def _mounts(self, wanted: Wanted, folder: Path) -> tuple[Mount, ...]:
+        library = provide_library(self.root / "library")
+        files = str(folder / "files")
+        return (
+            *wanted.layout.mounts,
+            *wanted.policy.volumes,
+            Mount(source=str(library), target=LIBRARY, is_read_only=True),
+            Mount(source=str(folder / "run"), target=KEEPER_DIRECTORY),
+            Mount(source=files, target=files),
         )
 
     async def _leased(
@@ -203,6 +205,8 @@ class Containers:
             directory=folder / "run",
             init_pid=int(state["Pid"]),
             user=(wanted.user.uid, wanted.user.gid),
+            mounts=self._mounts(wanted, folder),
+            hidden=(*wanted.layout.tmpfs, *wanted.policy.tmpfs, HOME, "/tmp"),  # noqa: S108 inside
             scratch=str(folder / "files"),
             margin_s=self.keepers.margin_s,
             grace_s=min(wanted.grace.total_seconds(), 5.0),
@@ -219,7 +223,7 @@ class Containers:
     async def _wait_for_socket(self, engine: Engine, container: str, socket: Path) -> None:
         """Until process 1 listens; `NightherdError` with its last words when it has ended before."""
         began = asked = time.monotonic()
-        while not socket.exists():
+        while not await anyio.Path(socket).exists():
             await anyio.sleep(POLL_S)
             now = time.monotonic()
             if now - asked < ASK_S and now - began < STARTED_S:

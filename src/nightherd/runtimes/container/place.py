@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import socket
 import struct
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
 from anyio import to_thread
 
+from nightherd.model.containers.policy import Mount
 from nightherd.runtimes.container.init import LONGEST_PACKET, SOCKET
 from nightherd.runtimes.container.library import LIBRARY
 
@@ -40,11 +42,18 @@ class ContainerPlace:
         directory: Path,
         init_pid: int,
         user: tuple[int, int],
+        mounts: Sequence[Mount] = (),
+        hidden: Collection[str] = (),
         scratch: str | None = None,
         margin_s: float = 1.0,
         grace_s: float = 2.0,
     ) -> None:
-        """`directory` has the socket, `init_pid` is what the engine says the pid of process 1 is."""
+        """`directory` has the socket, `init_pid` is what the engine says the pid of process 1 is.
+
+        `hidden` are directories inside that are in memory, whatever they are mounted over.
+        """
+        self._mounts = {mount.target: os.path.realpath(mount.source) for mount in mounts}
+        self._hidden = frozenset(hidden)
         self.scratch = scratch
         self.directory = directory
         self._init_pid = init_pid
@@ -149,6 +158,19 @@ class ContainerPlace:
                 for descriptor in descriptors:
                     os.close(descriptor)
                 raise ContainerGoneError("the container has no loopback interface to listen on")
+
+    def host_path(self, path: str) -> str | None:
+        """The path out here of what is at `path` inside; None for what only the container has."""
+        rest = path
+        while True:
+            if rest in self._hidden:
+                return None
+            source = self._mounts.get(rest)
+            if source is not None:
+                return source + path.removeprefix(rest)
+            if rest in ("/", ""):
+                return None
+            rest = posixpath.dirname(rest)
 
     def give(self, path: Path) -> None:
         """Make the container's user the owner, where that is another one than this worker's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,17 +15,26 @@ from nightherd.runtimes.keeper.census import Census
 from nightherd.runtimes.keeper.ending import end_processes
 from nightherd.runtimes.keeper.launch import launch
 
-
 PROGRAMS = str(Path(__file__).parents[1] / "tools")
 """Where programs of ours that need nothing but an interpreter are found on this machine."""
 
 
-class Place(Protocol):
-    """Where keepers, and the commands under them, are started and ended."""
+class FilesThere(Protocol):
+    """Which files commands see, beside those of this machine."""
 
     @property
     def is_container(self) -> bool:
         """Whether commands see other files than the worker: then no tool may touch a file from here."""
+
+    def host_path(self, path: str) -> str | None:
+        """The path on this machine of what has the absolute `path` there; None for what is only there.
+
+        Links below a mounted directory are not followed, those on the way to it are.
+        """
+
+
+class Place(FilesThere, Protocol):
+    """Where keepers, and the commands under them, are started and ended."""
 
     @property
     def python(self) -> str:
@@ -50,14 +60,11 @@ class Place(Protocol):
     def end(self, marks: frozenset[bytes], roots: frozenset[int]) -> tuple[int, int]:
         """Kill these processes, their descendants and all that carry the marks; how many there were, and are left."""
 
+    def listen(self) -> socket.socket:
+        """A socket that accepts connections on the loopback interface there; `OSError` when there can be none."""
+
     def give(self, path: Path) -> None:
         """Let processes there read and remove `path`, a file or directory of the run, and all below it."""
-
-    def host_path(self, path: str) -> str | None:
-        """The path on this machine of what has the absolute `path` there; None for what is only there.
-
-        Links below a mounted directory are not followed, those on the way to it are.
-        """
 
 
 class HostPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +87,10 @@ class HostPlace(msgspec.Struct, frozen=True, kw_only=True):
         """Kill them, without grace."""
         killed, left = end_processes(Census(marks=marks, roots=roots), 0.0)
         return killed, len(left)
+
+    def listen(self) -> socket.socket:
+        """A socket of this machine's loopback interface."""
+        return socket.create_server(("127.0.0.1", 0))
 
     def give(self, path: Path) -> None:
         """Everything here is the user's own."""

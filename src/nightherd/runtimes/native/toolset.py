@@ -16,7 +16,7 @@ from nightherd.model.jobs.repeat import IDEMPOTENT, Declared
 from nightherd.model.journal.event import MessageEvent, ToolUseEvent
 from nightherd.model.permissions.permission import Permissions, is_offered
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.keeper.place import HOST, Place
+from nightherd.runtimes.keeper.place import HOST, FilesThere
 from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.protection import permissions_for
 from nightherd.runtimes.real_path import real_path_at
@@ -108,7 +108,7 @@ class Toolset:
     """The tools that an agent may call in one run, in the order in which they are offered."""
 
     def __init__(
-        self, request: RuntimeRequest, tools: Sequence[OfferedTool], place: Place = HOST
+        self, request: RuntimeRequest, tools: Sequence[OfferedTool], place: FilesThere = HOST
     ) -> None:
         self._request = request
         self._place = place

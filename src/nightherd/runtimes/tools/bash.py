@@ -16,7 +16,7 @@ from nightherd.errors import FencedError, InvalidValueError
 from nightherd.model.permissions.shell_command import LONGEST
 from nightherd.model.units import format_duration, parse_duration
 from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, Ending, KilledBy, returncode_text
-from nightherd.runtimes.keeper.place import Place
+from nightherd.runtimes.keeper.place import FilesThere
 from nightherd.runtimes.keeper.process import KeptProcess, finish, kept_process
 from nightherd.runtimes.tools.output import WholeOutput
 from nightherd.runtimes.tools.tool import Arguments, ToolContext, ToolOutcome, failed
@@ -71,7 +71,7 @@ class Bash(msgspec.Struct, frozen=True):
 BEST_SHELL = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1"; fi; exec /bin/sh -c "$1"'
 
 
-async def _argv(command: str, place: Place) -> list[str]:
+async def _argv(command: str, place: FilesThere) -> list[str]:
     """The command for bash, or for sh where there is no bash."""
     if place.is_container:  # what is there is only known inside
         return ["/bin/sh", "-c", BEST_SHELL, "sh", command]
