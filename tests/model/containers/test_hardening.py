@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightherd.model.containers.hardening import create_body, unsafe_notice, unsafe_settings
+from nightherd.model.containers.hardening import (
+    create_body,
+    unsafe_mounts,
+    unsafe_notice,
+    unsafe_settings,
+)
 from nightherd.model.containers.policy import (
     ContainerNetwork,
     ContainerPolicy,
@@ -60,9 +65,9 @@ def test_only_what_is_mounted_can_be_written() -> None:
     found = options(ContainerPolicy(memory_bytes=1024**3, tmpfs={"/scratch": "size=64m"}))
 
     assert found["Tmpfs"] == {
-        "/tmp": "rw,exec,nosuid,nodev,size=536870912,mode=1777",
-        "/home/agent": "rw,exec,nosuid,nodev,size=536870912,mode=0700,uid=1000,gid=100",
-        "/scratch": "nosuid,nodev,size=64m",
+        "/tmp": "rw,exec,nosuid,nodev,uid=1000,gid=100,size=536870912,mode=1777",
+        "/home/agent": "rw,exec,nosuid,nodev,uid=1000,gid=100,size=536870912,mode=0700",
+        "/scratch": "nosuid,nodev,uid=1000,gid=100,size=64m",
     }
     assert found["Mounts"] == [
         {
@@ -335,6 +340,13 @@ def test_what_needs_allow_unsafe_is_named_and_said() -> None:
     assert unsafe_notice(policy) == (
         "its container is not hardened (docker.allow_unsafe): user, volumes.1, host_config.Privileged"
     )
+
+
+def test_mounts_are_asked_about_again_when_a_container_is_made() -> None:
+    socket = Mount(source="/run/docker.sock", target="/x")
+
+    assert unsafe_mounts(ContainerPolicy(), [WORK, socket]) == [socket]
+    assert unsafe_mounts(ContainerPolicy(is_unsafe=True), [WORK, socket]) == []
 
 
 def test_a_hardened_container_needs_no_words() -> None:

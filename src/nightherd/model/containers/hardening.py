@@ -18,7 +18,13 @@ from nightherd.model.containers.policy import (
 )
 from nightherd.model.containers.undone import NO_NEW_PRIVILEGES, undone_hardening
 
-__all__ = ["create_body", "undone_hardening", "unsafe_notice", "unsafe_settings"]
+__all__ = [
+    "create_body",
+    "undone_hardening",
+    "unsafe_mounts",
+    "unsafe_notice",
+    "unsafe_settings",
+]
 
 TEMPORARY = "/tmp"  # noqa: S108 (inside a container)
 CONFINED = "nosuid,nodev"
@@ -109,12 +115,14 @@ def _tmpfs(policy: ContainerPolicy, user: str, taken: Iterable[str]) -> dict[str
     size = f"size={policy.memory_bytes // 2}"
     uid, _, gid = user.partition(":")
     owner = f"uid={uid}" if not gid else f"uid={uid},gid={gid}"
+    # Engines give each the mode that the directory has in the image, whatever is asked: the owner can always write.
+    confined = f"{CONFINED},{owner}"
     own = {
-        TEMPORARY: f"rw,exec,{CONFINED},{size},mode=1777",
-        HOME: f"rw,exec,{CONFINED},{size},mode=0700,{owner}",
+        TEMPORARY: f"rw,exec,{confined},{size},mode=1777",
+        HOME: f"rw,exec,{confined},{size},mode=0700",
     }
     asked = {
-        path: f"{CONFINED},{options}" if options else CONFINED
+        path: f"{confined},{options}" if options else confined
         for path, options in policy.tmpfs.items()
     }
     mounted = set(taken)
@@ -166,6 +174,16 @@ def _merged(own: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
             name: one for name, one in merged.items() if name not in {"CpuPeriod", "CpuQuota"}
         }
     return merged
+
+
+def unsafe_mounts(policy: ContainerPolicy, mounts: Iterable[Mount]) -> list[Mount]:
+    """The mounts that would give the machine away, and may not: ask when a container is made, with links followed.
+
+    A link in a working directory can have been changed since the fleet was loaded.
+    """
+    if policy.is_unsafe:
+        return []
+    return [one for one in mounts if is_unsafe_source(one.source, policy.socket)]
 
 
 def unsafe_settings(policy: ContainerPolicy) -> list[str]:
