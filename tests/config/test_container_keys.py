@@ -106,7 +106,7 @@ def test_an_agent_may_leave_the_container_of_its_fleet(folder: Folder) -> None:
 def test_host_paths_are_relative_to_the_file_that_names_them(folder: Folder) -> None:
     folder.write("inner/nightherd.yaml", "agents: [{name: a, docker: {volumes: ['data:/data']}}]\n")
     folder.fleet("""\
-        docker: {enabled: true, socket: engine.sock}
+        docker: {enabled: true, socket: ../engine.sock}
         fleets: [{path: inner, name: i}]
         agents: [{name: b, docker: {volumes: ["../x:/x", "~/y:/y:ro"]}}]
         """)
@@ -115,7 +115,7 @@ def test_host_paths_are_relative_to_the_file_that_names_them(folder: Folder) -> 
     assert a is not None
     assert b is not None
     assert a.volumes == (Mount(source=f"{folder.root}/inner/data", target="/data"),)
-    assert a.socket == f"{folder.root}/engine.sock"
+    assert a.socket == f"{folder.root.parent}/engine.sock"
     assert b.volumes == (
         Mount(source=f"{folder.root.parent}/x", target="/x"),
         Mount(source="/home/me/y", target="/y", is_read_only=True),
@@ -317,3 +317,36 @@ def test_no_message_shows_what_a_variable_holds(folder: Folder, section: str) ->
 
     assert problems
     assert not [one for one in problems if "hidden" in f"{one.message}{one.hint}{one.text}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("working_directory: /", 20),
+        ("workspace: {root: /proc}", 19),
+        ("add_dirs: [/srv, /var/run]", 18),
+        ("plugins: [{path: /run}]", 18),
+        ("schedules: {s: {interval: 1h, prompt: x, working_directory: /sys}}", 61),
+        ("add_dirs: [link]", 12),
+    ],
+)
+def test_an_agent_file_may_not_get_the_machine_by_its_directories(
+    folder: Folder, line: str, column: int
+) -> None:
+    (folder.root / "link").symlink_to("/")
+    folder.write("a.yaml", f"name: a\n{line}\n")
+    message = "in a container, this directory would give the agent control of this machine"
+    agents = "agents: [{path: a.yaml}]\n"
+
+    assert folder.fleet(agents).errors() == []
+    folder.fleet(f"docker: {{enabled: true}}\n{agents}")
+    assert folder.errors() == [f"a.yaml:2:{column} {message}"]
+    assert folder.fleet(f"docker: {{enabled: true, allow_unsafe: true}}\n{agents}").errors() == []
+
+
+def test_nor_by_the_directory_of_its_file(folder: Folder) -> None:
+    folder.fleet("docker: {enabled: true, socket: e.sock}\nagents: [{name: a}]\n")
+
+    assert [one.split(" ", 1)[1] for one in folder.errors()] == [
+        "in a container, this directory would give the agent control of this machine"
+    ]

@@ -12,10 +12,12 @@ from nightherd.config.merge import real_path
 from nightherd.config.report import Findings
 from nightherd.config.schema.isolation import UNIX, FleetDocker
 from nightherd.config.validate import Target
-from nightherd.files.yaml_nodes import MappingNode, problem_at
+from nightherd.config.working_directory import directories_of
+from nightherd.files.yaml_nodes import MappingNode, ScalarNode, SequenceNode, problem_at
 from nightherd.model.containers.hardening import unsafe_settings
 from nightherd.model.containers.hosts import parse_allowed_host
 from nightherd.model.containers.mounts import (
+    is_unsafe_source,
     normal,
     parse_port,
     parse_tmpfs,
@@ -26,6 +28,8 @@ from nightherd.model.containers.policy import ContainerNetwork, ContainerPolicy
 from nightherd.model.problem import Problem, Severity
 
 KEY = "docker"
+UNSAFE_DIRECTORY = "in a container, this directory would give the agent control of this machine"
+DIRECTORY_HINT = "name another one, or set docker.allow_unsafe: true in the fleet file"
 UNSAFE_HINT = "leave it out, or set allow_unsafe: true beside it in the fleet file"
 
 
@@ -80,10 +84,44 @@ def check_container(
     findings.extend(_contradictions(policy, docker, node, f"{path}.{KEY}", root))
     if policy.is_unsafe:
         return
+    if docker.enabled:
+        findings.extend(_unsafe_directories(policy, agent, path, root))
     followed = tuple(replace(one, source=real_path(one.source)) for one in policy.volumes)
     found = (*unsafe_settings(policy), *unsafe_settings(replace(policy, volumes=followed)))
     for key in dict.fromkeys(found):
         findings.add(_problem(node, key, f"{path}.{KEY}", _why_unsafe(key), UNSAFE_HINT))
+
+
+def _unsafe_directories(
+    policy: ContainerPolicy, agent: MappingNode, path: str, root: str
+) -> Iterator[Problem]:
+    """One problem for each directory of the agent, which are mounted too, that a container may not have."""
+    named = dict(_directories(agent))
+    if not is_safe(root, policy) and root not in (one.text for one in named.values()):
+        entry = agent.entries[KEY]
+        yield problem_at(entry.key, UNSAFE_DIRECTORY, path=path, hint=DIRECTORY_HINT)
+    for where, node in named.items():
+        if not is_safe(node.text, policy):
+            yield problem_at(node, UNSAFE_DIRECTORY, path=f"{path}.{where}", hint=DIRECTORY_HINT)
+
+
+def is_safe(source: str, policy: ContainerPolicy) -> bool:
+    """Whether a path of the host, and what it is a link to, may be in the container."""
+    return not any(is_unsafe_source(one, policy.socket) for one in (source, real_path(source)))
+
+
+def _directories(agent: MappingNode) -> Iterator[tuple[str, ScalarNode]]:
+    """Every path that the agent names and its container gets."""
+    for where, entry in directories_of(agent):
+        root = entry.value.get("root") if isinstance(entry.value, MappingNode) else entry.value
+        if isinstance(root, ScalarNode):
+            yield where, root
+    for key in ("add_dirs", "plugins"):
+        section = agent.get(key)
+        for place, item in enumerate(section.items if isinstance(section, SequenceNode) else ()):
+            named = item.get("path") if isinstance(item, MappingNode) else item
+            if isinstance(named, ScalarNode):
+                yield f"{key}.{place}", named
 
 
 def _why_unsafe(key: str) -> str:
