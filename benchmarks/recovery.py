@@ -11,11 +11,11 @@ import anyio
 
 from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.engine.workers.rescue import rescue
-from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import WorkerId
 from nightherd.model.jobs.changes import StartExecution
 from nightherd.model.jobs.job import JobQuery, JobStatus
+from nightherd.wiring.executions import ending_of_executions
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker, rescue_terms
 from nightherd.wiring.stores import open_repair
@@ -65,7 +65,7 @@ async def lose_many(folder: Path, fleet: Fleet) -> None:
 async def rescue_seconds(folder: Path) -> float:
     async with open_repair(folder / ".nightherd") as record:
         begun = time.perf_counter()
-        rescued = await rescue(record, rescue_terms(directory_identity(folder / ".nightherd"), 5))
+        rescued = await rescue(record, rescue_terms(ending_of_executions(folder / ".nightherd"), 5))
         elapsed = time.perf_counter() - begun
         waiting = record.reader.list_jobs(JobQuery(status=JobStatus.PENDING, limit=2 * LOST))
     if len(rescued) != LOST or {(job.restart_count, job.epoch) for job in waiting} != {(1, 1)}:

@@ -6,7 +6,7 @@ A function takes the smallest context that has what it uses.
 from __future__ import annotations
 
 import operator
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -17,7 +17,7 @@ from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.checkpoints.persistence import DEFAULT as DEFAULT_PERSISTENCE
 from nightherd.model.checkpoints.persistence import Persistence
-from nightherd.model.ids import RandomText, WorkerId
+from nightherd.model.ids import ExecutionId, RandomText, WorkerId
 from nightherd.model.jobs.job import Job
 from nightherd.model.jobs.outcome import Outcome
 from nightherd.model.jobs.retry import PATIENT, RetryPolicy
@@ -46,6 +46,14 @@ from nightherd.ports import (
     WorkspaceFiles,
 )
 from nightherd.views.gate_artifact import Artifacts
+
+EndExecutions = Callable[[Collection[ExecutionId]], Awaitable[Mapping[ExecutionId, str]]]
+"""Ends what executions left running and sees it gone; answers with what could not be ended, and why."""
+
+
+async def nothing_to_end(executions: Collection[ExecutionId]) -> Mapping[ExecutionId, str]:
+    """Take executions for ended."""
+    return {}
 
 
 class AfterJob(Protocol):
@@ -159,6 +167,8 @@ class FleetContext(Stores, frozen=True, kw_only=True):
     """Whether two working directories are the same where agents run."""
     directory: str = ""
     """The identity of the state directory, which distinguishes its processes from those of a copy."""
+    end_executions: EndExecutions = nothing_to_end
+    """Ends what executions left running."""
     fleet_limit: int | None = None
     """How many jobs may run at once, all agents together."""
     budget: Limits = NO_LIMITS

@@ -17,7 +17,6 @@ from nightherd.engine.operations.jobs import append_output
 from nightherd.engine.operations.requests import UpdateJob
 from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import InvalidValueError
-from nightherd.files.paths import directory_identity
 from nightherd.library.fleet import Order, RunnerResult, open_fleet
 from nightherd.library.state import open_changes, reading
 from nightherd.model.checkpoints.state_document import check_state, migrated
@@ -29,6 +28,7 @@ from nightherd.model.journal.system import SystemSubtype
 from nightherd.views import jobs as views
 from nightherd.views.checkpoints import thread_state
 from nightherd.views.jobs import find_job_id, observe_job, observe_jobs
+from nightherd.wiring.executions import ending_of_executions
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import rescue_terms
 from nightherd.wiring.stores import load_persistence, open_journals, open_threads, system_clock
@@ -78,7 +78,7 @@ async def update_job(
     except ValueError:
         names = ", ".join(JobStatus)
         raise InvalidValueError(f"{status!r} is not a job status: {names}") from None
-    terms = rescue_terms(directory_identity(root), 0)
+    terms = rescue_terms(ending_of_executions(root), 0)
     threads = open_threads(root, load_persistence(root)) if (root / "threads").is_dir() else None
     async with open_changes(root) as record:
         await operations.update_job(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from functools import partial
 from typing import TYPE_CHECKING
 
 from nightherd import __version__
 from nightherd.errors import RefusedError
+from nightherd.wiring.executions import ending_of_executions
 from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
 from nightherd.wiring.runtimes import check_runtime, keeps_claude_transcripts
 from nightherd.wiring.stores import (
@@ -24,7 +24,7 @@ from nightherd.wiring.stores import (
 from nightherd.wiring.workspaces import cleanup_context, open_survey
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from nightherd.engine.doctor.doctor import Check, OnStep
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from nightherd.mirror.threads import ThreadStateFiles
     from nightherd.model.agents.agent import Agent, Fleet
     from nightherd.model.agents.runtime import RuntimeName
+    from nightherd.model.ids import ExecutionId
     from nightherd.state.repair import NotedDamage
 
 
@@ -130,18 +131,16 @@ def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> li
     from nightherd.engine.doctor.doctor import record_checks
     from nightherd.engine.doctor.runs import run_check
     from nightherd.engine.doctor.workspaces import workspace_check
-    from nightherd.files.paths import directory_identity
     from nightherd.journal.bodies import BlobCheck
     from nightherd.mirror.checkup import is_kept, mirror_checks
     from nightherd.mirror.thread_checkup import thread_checks
-    from nightherd.runtimes.protection import kill_marked
     from nightherd.state.layout import last_recorded
     from nightherd.state.repair import state_checks
     from nightherd.state.run_projections import projection_check
 
     clock, now = record.clock, record.clock.now()
     quick, deep = state_checks(state_dir, clock, now, on_step)
-    kill_here = partial(kill_marked, directory=directory_identity(state_dir))
+    kill_here = _ending_one(state_dir)
     blobs = BlobCheck(state_dir / "blobs", record.journals)
 
     def threads_of() -> ThreadStateFiles:
@@ -171,6 +170,17 @@ def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> li
     agreed = [*quick, *agreeing, runs, workspaces, mirror, suspended, *deep]
     # What repairs rows may change what runs show.
     return [*agreed, shown, *reading, each_file, threads]
+
+
+def _ending_one(state_dir: Path) -> Callable[[ExecutionId], Awaitable[None]]:
+    """Return what ends one execution; `RefusedError` says what is left of it."""
+    end = ending_of_executions(state_dir)
+
+    async def end_one(execution: ExecutionId) -> None:
+        for reason in (await end([execution])).values():
+            raise RefusedError(reason)
+
+    return end_one
 
 
 def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> list[Check]:

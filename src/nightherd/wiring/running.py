@@ -15,6 +15,7 @@ from nightherd import __version__
 from nightherd.engine.contexts import Stores
 from nightherd.errors import ConfigInvalidError, RefusedError
 from nightherd.model.checkpoints.persistence import DEFAULT as DEFAULT_PERSISTENCE
+from nightherd.wiring.executions import ending_of_executions
 from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
 from nightherd.wiring.runtimes import Runtimes, can_run, has_price
 from nightherd.wiring.stores import (
@@ -35,7 +36,13 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from nightherd.engine.contexts import AfterJob, FleetContext, SignOn, WorkerContext
+    from nightherd.engine.contexts import (
+        AfterJob,
+        EndExecutions,
+        FleetContext,
+        SignOn,
+        WorkerContext,
+    )
     from nightherd.engine.doctor.record import RepairContext
     from nightherd.engine.workers.lease import Beats, Lease, LeaseTerms
     from nightherd.engine.workers.rescue import RescueTerms
@@ -163,6 +170,7 @@ def _fleet_context(
         clock=system_clock(),
         random_text=random_text(),
         directory=directory_identity(state_dir) if state_dir.is_dir() else "",
+        end_executions=ending_of_executions(state_dir),
         # A person's token is not for agents.
         environment={k: v for k, v in environment.items() if k != TOKEN_VARIABLE},
         secrets=secrets,
@@ -302,7 +310,7 @@ def rescuer(context: FleetContext, fleet: Fleet) -> Callable[[], Awaitable[objec
 
     record, terms = (
         _record_of(context),
-        rescue_terms(context.directory, fleet.max_restarts, fleet),
+        rescue_terms(context.end_executions, fleet.max_restarts, fleet),
     )
     return lambda: rescue(record, terms, threads=context.threads)
 
@@ -311,23 +319,24 @@ def rescuer_of_job(context: FleetContext, job_id: JobId) -> Callable[[], Awaitab
     """Rescues that job alone, for a command that knows no fleet and ends the job."""
     from nightherd.engine.workers.rescue import rescue
 
-    record, terms = _record_of(context), rescue_terms(context.directory, 0)
+    record, terms = _record_of(context), rescue_terms(context.end_executions, 0)
     return lambda: rescue(record, terms, is_wanted=lambda job: job.id == job_id)
 
 
-def rescue_terms(directory: str, max_restarts: int, fleet: Fleet | None = None) -> RescueTerms:
-    """How jobs of the state directory with this identity are rescued on this machine.
+def rescue_terms(
+    end_executions: EndExecutions, max_restarts: int, fleet: Fleet | None = None
+) -> RescueTerms:
+    """How jobs are rescued on this machine; `end_executions` ends what they left running.
 
     The fleet's agents say whether their jobs are resumed automatically.
     """
     from nightherd.engine.workers.rescue import RescueTerms, resumes_of
     from nightherd.host.process import boot_id
-    from nightherd.runtimes.protection import kill_all_marked
 
     return RescueTerms(
         boot_id=boot_id(),
         max_restarts=max_restarts,
-        kill_all_marked=partial(kill_all_marked, directory=directory),
+        kill_all_marked=end_executions,
         resumes=resumes_of(fleet),
     )
 
@@ -362,7 +371,7 @@ def make_worker_loop(
         fleet,
         context,
         _record_of(context),
-        rescue_terms(context.directory, fleet.max_restarts, fleet),
+        rescue_terms(context.end_executions, fleet.max_restarts, fleet),
         reports,
         rescue_every_s=fleet.lease.total_seconds() / 3,
         leaves_when_idle=leaves_when_idle,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import time
@@ -30,6 +29,7 @@ from nightherd.runtimes.container.engine import Engine
 from nightherd.runtimes.container.init import SOCKET
 from nightherd.runtimes.container.library import LIBRARY, command, provide_library
 from nightherd.runtimes.container.place import ContainerGoneError, ContainerPlace
+from nightherd.runtimes.container.rescue import ContainerRecord, write_record
 from nightherd.runtimes.keeper.keepers import Keepers
 
 IDLE = timedelta(hours=1)
@@ -42,7 +42,6 @@ ASK_S = 0.5
 FLEET, EXECUTION, SESSION, AGENT, TERMS, FOLDER = (
     f"nightherd.{name}" for name in ("fleet", "execution", "session", "agent", "terms", "folder")
 )
-RECORD = "container.json"
 KEEPER_MARK = "NIGHTHERD_KEEPER"
 
 
@@ -131,7 +130,7 @@ class Containers:
         name = f"nightherd-{wanted.execution}-{random_text(6)}".replace(":", "-")
         container: str | None = None
         try:
-            (folder / RECORD).write_text(json.dumps({"name": name, "socket": engine.socket}))
+            self._record(engine, name, wanted, folder)
             container = await engine.create(name, body)
             await engine.start(container)
             place = await self._leased(engine, container, wanted, folder)
@@ -142,6 +141,11 @@ class Containers:
                 await self._remove(engine, container or name, folder)
             raise
         return Running(id=container, place=place, image_id=image_id)
+
+    def _record(self, engine: Engine, name: str, wanted: Wanted, folder: Path) -> None:
+        write_record(
+            folder, ContainerRecord(name=name, socket=engine.socket, execution=wanted.execution)
+        )
 
     async def _image(self, engine: Engine, image: str) -> str:
         return str((await engine.inspect_image(image))["Id"])
@@ -244,7 +248,8 @@ class Containers:
             folder = self.root / str(labels.get(FOLDER, "-"))
             is_fit = labels.get(TERMS) == terms_of(wanted) and found.get("State") == "running"
             if is_fit:
-                with suppress(NightherdError):
+                with suppress(NightherdError, OSError):
+                    self._record(engine, container, wanted, folder)
                     place = await self._leased(engine, container, wanted, folder)
                     if place is not None:
                         return Running(
