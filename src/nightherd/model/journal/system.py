@@ -403,7 +403,7 @@ PAYLOADS: dict[SystemSubtype, type[Payload]] = {
     for payload in (
         Header, ExecutionStarted, Context, TornTail, Init, UserInput, ToolProgress, AuthStatus,
         CompactBoundary, Warned, CheckpointSaved, Suspension, Resumed, Recovered, Denied, Reviewed, HookRan,
-        WorkspaceUsed, SetupStep, SnapshotTaken, Summary, Complete, End, SessionEnd,
+        WorkspaceUsed, ContainerStarted, SetupStep, SnapshotTaken, Summary, Complete, End, SessionEnd,
     )
 }  # fmt: skip
 """The schema of each subtype."""
