@@ -14,7 +14,7 @@ from nightherd.config.schema.isolation import UNIX, FleetDocker
 from nightherd.config.validate import Target
 from nightherd.config.working_directory import directories_of
 from nightherd.files.yaml_nodes import MappingNode, ScalarNode, SequenceNode, problem_at
-from nightherd.model.containers.hardening import unsafe_settings
+from nightherd.model.containers.hardening import unsafe_notice, unsafe_settings
 from nightherd.model.containers.hosts import parse_allowed_host
 from nightherd.model.containers.mounts import (
     is_unsafe_source,
@@ -82,6 +82,11 @@ def check_container(
         return
     policy = resolve_policy(docker)
     findings.extend(_contradictions(policy, docker, node, f"{path}.{KEY}", root))
+    notice = unsafe_notice(policy)
+    if notice is not None:
+        findings.add(
+            _problem(node, "allow_unsafe", f"{path}.{KEY}", notice, severity=Severity.NOTICE)
+        )
     if policy.is_unsafe:
         return
     if docker.enabled:

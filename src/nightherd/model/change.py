@@ -30,6 +30,7 @@ from nightherd.model.jobs.changes import (
     FailSuspended,
     FailWaiting,
     LoseExecution,
+    RecordContainer,
     RecordRuntimeSession,
     ResumeJob,
     SettleExecution,
@@ -225,6 +226,7 @@ Change = (
     SubmitJob
     | StartExecution
     | RecordRuntimeSession
+    | RecordContainer
     | SettleExecution
     | SuspendExecution
     | ResumeJob

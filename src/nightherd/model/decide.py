@@ -45,6 +45,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     job_changes.SubmitJob: schedules.submit,
     job_changes.StartExecution: jobs.start,
     job_changes.RecordRuntimeSession: jobs.record_runtime_session,
+    job_changes.RecordContainer: jobs.record_container,
     job_changes.SettleExecution: jobs.settle,
     job_changes.SuspendExecution: suspend_decisions.suspend,
     job_changes.ResumeJob: suspend_decisions.resume,

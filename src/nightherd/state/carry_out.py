@@ -19,7 +19,7 @@ from nightherd.model.change import (
     SaveCheckpoint,
 )
 from nightherd.model.decide import carry_out
-from nightherd.model.jobs.changes import RecordRuntimeSession, StartExecution
+from nightherd.model.jobs.changes import RecordContainer, RecordRuntimeSession, StartExecution
 from nightherd.model.limits.spending import CountUsage
 from nightherd.model.notifications.changes import (
     ClaimNotification,
@@ -35,6 +35,7 @@ from nightherd.state.tables import TABLES, in_table_order
 QUICK = frozenset(
     {
         StartExecution,
+        RecordContainer,
         RecordRuntimeSession,
         RegisterWorker,
         ExtendLease,

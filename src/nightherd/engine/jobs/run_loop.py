@@ -26,7 +26,7 @@ from nightherd.engine.jobs.watch import Watch
 from nightherd.engine.limits.guard import Stop, earlier_ms
 from nightherd.engine.sessions.context_limit import keep_within_context
 from nightherd.errors import FencedError, StateError, WorkspaceError
-from nightherd.model.jobs.changes import RecordRuntimeSession
+from nightherd.model.jobs.changes import RecordContainer, RecordRuntimeSession
 from nightherd.model.jobs.job import ExitReason, Job
 from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome, Tally
 from nightherd.model.jobs.repeat import interrupted_call
@@ -34,12 +34,14 @@ from nightherd.model.jobs.retry import TryAgain, can_pass, failure_of, next_step
 from nightherd.model.journal.event import (
     ErrorEvent,
     Event,
+    SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
     describe,
     is_terminal,
+    payload_of,
 )
-from nightherd.model.journal.system import Resumed, Suspension, Warned
+from nightherd.model.journal.system import ContainerStarted, Resumed, Suspension, Warned
 from nightherd.model.sessions.session import TIMEOUT_KEY
 from nightherd.model.units import format_duration, rough_duration
 from nightherd.ports import RuntimeRequest
@@ -239,6 +241,9 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
         found = recorder.tally.runtime_session_id
         if found is not None and found != known:
             await self._note_runtime_session(found)
+        started = payload_of(event) if isinstance(event, SystemEvent) else None
+        if isinstance(started, ContainerStarted):
+            await self._note_container(started.container_id)
         await self.after(written, recorder.tally)
         stop = await self.watch.after(written, recorder.tally)
         # Looking now and then is too late for this: a quick tool is over before the next look.
@@ -256,6 +261,12 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
             at=self.context.clock.now(),
             session_note=self.recorder.tally.session_note,
         )
+        (answer,) = await self.context.state.apply([note])
+        job_of(answer)
+
+    async def _note_container(self, container_id: str) -> None:
+        """Record where the job runs."""
+        note = RecordContainer(job_id=self.job.id, epoch=self.job.epoch, container_id=container_id)
         (answer,) = await self.context.state.apply([note])
         job_of(answer)
 

@@ -66,8 +66,15 @@ def after_job_moved(state: AgentState, job: Job, oldest_running: JobId | None) -
         error_message = None
     elif job.status is JobStatus.FAILED:
         error_message = job.error or (job.exit_reason.value if job.exit_reason else "failed")
+    is_same = job.status is JobStatus.RUNNING and state.current_job == oldest_running
     return with_status(
-        replace(state, current_job=oldest_running, last_job=last_job, error_message=error_message)
+        replace(
+            state,
+            current_job=oldest_running,
+            last_job=last_job,
+            container_id=state.container_id if is_same else None,
+            error_message=error_message,
+        )
     )
 
 

@@ -66,6 +66,14 @@ class RecordRuntimeSession(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not the session the job was to continue in; None when it is, or there was none."""
 
 
+class RecordContainer(msgspec.Struct, frozen=True, kw_only=True):
+    """The execution runs in this container from now on."""
+
+    job_id: JobId
+    epoch: int
+    container_id: str
+
+
 class SettleExecution(msgspec.Struct, frozen=True, kw_only=True):
     """The execution has ended and the job with it: outcome, its result, where its record ends.
 

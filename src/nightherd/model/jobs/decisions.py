@@ -26,6 +26,7 @@ from nightherd.model.jobs.begun_execution import begun_execution
 from nightherd.model.jobs.changes import (
     CancelJob,
     LoseExecution,
+    RecordContainer,
     RecordRuntimeSession,
     SettleExecution,
     StartExecution,
@@ -242,6 +243,17 @@ def record_runtime_session(change: RecordRuntimeSession, rows: Rows) -> Answer:
     if texts is not None:
         written.append(replace(texts, session_note=change.session_note))
     return Applied(rows=tuple(written), job=known)
+
+
+def record_container(change: RecordContainer, rows: Rows) -> Answer:
+    """The container of the agent's current job, in the agent's row."""
+    job = owned(change.job_id, change.epoch, rows)
+    if isinstance(job, Refused):
+        return job
+    state = agent_after(job, rows)
+    if state.current_job == job.id:
+        state = replace(state, container_id=change.container_id)
+    return Applied(rows=(state,), job=job)
 
 
 def settle(change: SettleExecution, rows: Rows) -> Answer:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.host.system import random_text
-from nightherd.model.containers.hardening import create_body
+from nightherd.model.containers.hardening import create_body, unsafe_mounts
 from nightherd.model.containers.layout import Layout
 from nightherd.model.containers.mounts import HOME, KEEPER_DIRECTORY
 from nightherd.model.containers.policy import ContainerPolicy, Mount
@@ -126,6 +126,7 @@ class Containers:
         policy = wanted.policy
         image_id = await self._image(engine, policy.image)
         folder = await to_thread.run_sync(self._make_folder, wanted)
+        self._check_mounts(wanted)
         body = self._body(wanted, folder)
         name = f"nightherd-{wanted.execution}-{random_text(6)}".replace(":", "-")
         container: str | None = None
@@ -187,6 +188,16 @@ class Containers:
             environment={KEEPER_MARK: "self"},
             cpus=self.cpus,
         )
+
+    def _check_mounts(self, wanted: Wanted) -> None:
+        """Refuse what would give the machine away. Links were followed when the fleet was loaded, and may have changed."""
+        mounts = (*wanted.layout.mounts, *wanted.policy.volumes)
+        followed = [replace(one, source=os.path.realpath(one.source)) for one in mounts]
+        for mount in unsafe_mounts(wanted.policy, followed):
+            raise RefusedError(
+                f"{mount.source} is not mounted into a container: it gives control of this machine",
+                hint="docker.allow_unsafe in the fleet file allows it",
+            )
 
     def _mounts(self, wanted: Wanted, folder: Path) -> tuple[Mount, ...]:
         library = provide_library(self.root / "library")
