@@ -231,6 +231,7 @@ def _session(request: JobDraft, at: datetime, session_id: SessionId) -> Session:
         status=SessionStatus.CREATED,
         runtime_type=agent.runtime.name,
         working_directory=agent.working_directory,
+        docker_enabled=agent.container is not None,
         operation=agent.operation,
         created_at=at,
         last_active_at=at,
