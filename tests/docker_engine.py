@@ -183,7 +183,7 @@ def use_engine(shared: Path) -> Iterator[DockerEngine]:
     A process may be in one such block of a directory at a time: the lock belongs to the process.
     """
     with (shared / "docker-users").open("a+") as users:
-        with _one_at_a_time(shared / "docker-start"):
+        with one_at_a_time(shared / "docker-start"):
             # Waits while a supervisor that has nobody left is stopping.
             fcntl.lockf(users, fcntl.LOCK_SH)
             engine = _running(shared) or _start(shared)
@@ -203,7 +203,8 @@ def wait_until_gone(shared: Path) -> None:
 
 
 @contextmanager
-def _one_at_a_time(path: Path) -> Iterator[None]:
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """Hold a lock on the file at `path`, among all processes."""
     with path.open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

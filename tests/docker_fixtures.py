@@ -7,11 +7,21 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from components import Components
-from docker_engine import DockerEngine, EngineDidNotStart, use_engine, wait_until_gone
+from docker_engine import (
+    DockerEngine,
+    EngineDidNotStart,
+    one_at_a_time,
+    use_engine,
+    wait_until_gone,
+)
 from docker_image import ensure_image
+from nightherd.model.containers.image import ClaudeSource
+from nightherd.runtimes.container.engine import Engine
+from nightherd.runtimes.container.image import ImagePlan, build_image
 
 
 def shared_directory(base: Path) -> Path:
@@ -38,6 +48,30 @@ def own_docker_engine(components: Components, tmp_path: Path) -> Iterator[Docker
 def container_image(docker_engine: DockerEngine) -> str:
     """The name of an image with python3, bash, git and a user 1000, in the engine of this run."""
     return ensure_image(docker_engine)
+
+
+@pytest.fixture(scope="session")
+def claude_image(docker_engine: DockerEngine, container_image: str, components: Components) -> str:
+    """The name of the same image with the real `claude` at /usr/local/bin/claude: a layer of 365 MB, made once a run.
+
+    A test that needs the program but no such image mounts `components.claude()` there instead.
+    """
+    plan = ImagePlan(
+        tag=f"{container_image}-claude",
+        base=container_image,
+        claude=ClaudeSource.BUNDLED,
+        claude_program=components.claude(),
+        nightherd_version="0",
+    )
+    with one_at_a_time(docker_engine.home / "image.lock"):
+        if docker_engine.request("GET", f"/images/{plan.tag}/json")[0] == 404:
+            anyio.run(_build, docker_engine.socket_path, plan)
+    return plan.tag
+
+
+async def _build(socket: str, plan: ImagePlan) -> None:
+    async with Engine(socket) as engine:
+        await build_image(engine, plan, lambda _: None)
 
 
 def engine_in(shared: Path, components: Components) -> Iterator[DockerEngine]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
-from docker_engine import DockerEngine
+from docker_engine import DockerEngine, one_at_a_time
 
 REPOSITORY = "nightherd/test"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -29,6 +29,7 @@ PROGRAMS = [
     "ps",
     "cat",
     "chmod",
+    "chown",
     "cp",
     "cut",
     "date",
@@ -100,8 +101,7 @@ def ensure_image(engine: DockerEngine) -> str:
     """Return the name of the test image, imported into `engine` once."""
     paths = list(contents())
     tag = f"{REPOSITORY}:{_digest(paths)}"
-    with (engine.home / "image.lock").open("a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_at_a_time(engine.home / "image.lock"):
         if engine.request("GET", f"/images/{tag}/json")[0] == 404:
             _import(engine, tag, paths)
     return tag
@@ -133,13 +133,22 @@ def contents() -> Iterator[Path]:
     files = [Path(one) for one in programs]
     files += [one for tree in trees for one in _walk(tree)]
     files += [CERTIFICATES] if CERTIFICATES.exists() else []
-    binaries = [one for one in files if _is_binary(one)]
+    # The real claude is not part of it, but can be added to it, or mounted into its containers.
+    binaries = [one for one in (*files, *bundled_claude()) if _is_binary(one)]
     seen: set[Path] = set()
     for path in (*files, *_loaded(binaries)):
         for one in _with_targets(path):
             if one not in seen:
                 seen.add(one)
                 yield one
+
+
+def bundled_claude() -> list[Path]:
+    """Return the program of the Claude Agent SDK, if it is installed."""
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    places = spec.submodule_search_locations if spec is not None else None
+    programs = [Path(place) / "_bundled" / "claude" for place in places or []]
+    return [one for one in programs if one.exists()]
 
 
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"

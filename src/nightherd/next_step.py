@@ -16,6 +16,7 @@ class Action(StrEnum):
     APPLY_JOB = "apply_job"
     APPLY_RETENTION = "apply_retention"
     APPROVE_ITEM = "approve_item"
+    BUILD_IMAGE = "build_image"
     CANCEL_JOB = "cancel_job"
     CHECK_CONFIG = "check_config"
     CHECK_STATE = "check_state"
@@ -115,6 +116,7 @@ PLAIN = {
     Action.ANSWER_QUESTION: "answer the question of {item} in the inbox",
     Action.APPLY_RETENTION: "apply the retention plan",
     Action.APPROVE_ITEM: "approve {item}",
+    Action.BUILD_IMAGE: "build the image of containers",
     Action.CANCEL_JOB: "cancel {job}",
     Action.CHECK_CONFIG: "check the fleet file",
     Action.CHECK_STATE: "check the state directory",

@@ -56,6 +56,9 @@ COMMANDS = {
     "workspace": Entry(
         "nightherd.cli.workspaces.list:workspace", "List, show, open and remove workspaces."
     ),
+    "container": Entry(
+        "nightherd.cli.containers.list:container", "List containers and build their image."
+    ),
     "checkpoint": Entry(
         "nightherd.cli.checkpoints.checkpoint:checkpoint",
         "List and show checkpoints of jobs.",
@@ -86,6 +89,7 @@ COMMANDS = {
 ALIASES = {
     "agents": "agent",
     "checkpoints": "checkpoint",
+    "containers": "container",
     "job": "jobs",
     "schedules": "schedule",
     "sessions": "session",
@@ -95,7 +99,7 @@ ALIASES = {
 """Accepted like the group they name, and not listed."""
 
 LEAVES_FILES = frozenset(
-    ("demo", "init", "doctor", "config", "service", "completion", "api", "help")
+    ("demo", "init", "doctor", "config", "container", "service", "completion", "api", "help")
 )
 """Commands that do not write to the state directory, or only check it."""
 

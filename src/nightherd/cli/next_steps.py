@@ -13,6 +13,7 @@ COMMANDS = {
     Action.APPLY_RETENTION: "nightherd retention apply",
     Action.ANSWER_QUESTION: "nightherd inbox reply {item} -m TEXT",
     Action.APPROVE_ITEM: "nightherd inbox approve {item}",
+    Action.BUILD_IMAGE: "nightherd container build",
     Action.CANCEL_JOB: "nightherd jobs cancel {job}",
     Action.CHECK_CONFIG: "nightherd config check",
     Action.CHECK_STATE: "nightherd doctor",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -70,6 +71,32 @@ class ClaudeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Where `cleanup_days` comes from; None for Claude's own default."""
 
 
+class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a container engine says about itself."""
+
+    socket: str
+    name: str
+    """`Docker`, `Podman`."""
+    version: str
+    cgroup_version: str | None
+    is_rootless: bool
+
+    @classmethod
+    def of(cls, socket: str, version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
+        """Return the facts in the engine's answers to `/version` and `/info`."""
+        components = [str(one.get("Name", "")) for one in version.get("Components") or ()]
+        is_podman = any("podman" in name.lower() for name in components)
+        cgroup = info.get("CgroupVersion")
+        options = [str(option) for option in info.get("SecurityOptions") or ()]
+        return cls(
+            socket=socket,
+            name="Podman" if is_podman else "Docker",
+            version=str(version.get("Version", "of unknown version")),
+            cgroup_version=str(cgroup) if cgroup else None,
+            is_rootless=any("rootless" in option for option in options),
+        )
+
+
 def parse_version(text: str) -> tuple[int, ...] | None:
     """The version in what `claude --version` prints."""
     matched = re.search(r"\b(\d+)\.(\d+)\.(\d+)\b", text)
@@ -124,6 +151,21 @@ def runtime_finding(
         return _finding(Level.OK, "runtimes", f"{who}: runtime {runtime} is installed")
     message, remedy = refusal
     return _finding(Level.WARNING, "runtimes", f"{who}: {message}", remedy)
+
+
+def engine_finding(engine: EngineFacts | tuple[str, str | None], agents: Sequence[str]) -> Finding:
+    """Say which container engine the agents named use; a problem when there is none."""
+    who = named(agents)
+    if isinstance(engine, tuple):
+        message, remedy = engine
+        return _finding(Level.PROBLEM, "containers", f"{who}: {message}", remedy)
+    cgroup = f", cgroup v{engine.cgroup_version}" if engine.cgroup_version is not None else ""
+    kind = "rootless" if engine.is_rootless else "as root"
+    return _finding(
+        Level.OK,
+        "containers",
+        f"{who}: {engine.name} {engine.version} at {engine.socket}, {kind}{cgroup}",
+    )
 
 
 def _login_findings(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nightherd import __version__
 from nightherd.errors import RefusedError
 from nightherd.wiring.executions import ending_of_executions
+from nightherd.wiring.containers import engine_facts
 from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
 from nightherd.wiring.runtimes import check_runtime, keeps_claude_transcripts
 from nightherd.wiring.stores import (
@@ -211,6 +212,7 @@ def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> l
         why_not_installed=why_not_installed,
         claude_facts=lambda runtime: claude_facts(runtime, environment),
         why_no_model=why_no_model,
+        engine_facts=lambda socket: engine_facts(socket, environment),
         git_version=git_version,
         is_clock_synchronised=is_clock_synchronised,
         last_recorded=lambda: last_written(state_dir),

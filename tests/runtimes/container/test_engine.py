@@ -22,6 +22,7 @@ from nightherd.errors import (
     NotFoundError,
     RefusedError,
 )
+from nightherd.next_step import Action, NextStep
 from nightherd.runtimes.container.engine import Engine
 
 T = TypeVar("T")
@@ -152,7 +153,10 @@ def test_missing_image_says_how_to_get_it(docker_engine: DockerEngine, tmp_path:
 
     with pytest.raises(NotFoundError, match="has no image nobody/has-this:1") as raised:
         with_engine(docker_engine.socket_path, work)
-    assert "nightherd container build" in str(raised.value.hint)
+    assert raised.value.hint == (
+        "docker pull nobody/has-this:1, or build the image that agents run in"
+    )
+    assert raised.value.next_step == NextStep(Action.BUILD_IMAGE)
 
 
 def test_name_that_is_taken_is_refused(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -13,9 +13,11 @@ from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.runtime import LoginKind, RuntimeName
 from nightherd.model.doctor import (
     ClaudeFacts,
+    EngineFacts,
     Finding,
     claude_findings,
     clock_findings,
+    engine_finding,
     git_findings,
     key_finding,
     runtime_finding,
@@ -30,6 +32,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Why the model of an agent with a provider's key cannot be asked, and what to do; None when it can."""
     why_not_installed: Callable[[RuntimeName], tuple[str, str | None] | None]
     """Why a runtime cannot run here, and what to do; None when it can."""
+    engine_facts: Callable[[str | None], EngineFacts | tuple[str, str | None]]
+    """What the container engine at a socket says, or the one found; or why there is none, and what to do."""
     git_version: Callable[[], str | None]
     is_clock_synchronised: Callable[[], bool | None]
     last_recorded: Callable[[], datetime | None]
@@ -52,6 +56,9 @@ def night_checks(agents: Iterable[Agent], machine: Machine, now: datetime) -> li
     with_claude = [agent for agent in chosen if agent.runtime.needs_claude]
     if with_claude:
         checks.append(Check("claude", "Claude Code", partial(_claude, with_claude, machine)))
+    by_socket = container_agents(chosen)
+    if by_socket:
+        checks.append(Check("containers", "containers", partial(_containers, by_socket, machine)))
     with_keys = [agent for agent in chosen if agent.runtime.login is LoginKind.PROVIDER_KEY]
     if with_keys:
         checks.append(Check("keys", "keys of models", partial(_keys, with_keys, machine)))
@@ -69,6 +76,23 @@ def _claude(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:
     for name, runtime in sorted(runtimes.items()):
         names = [agent.name for agent in agents if agent.runtime.name == name]
         yield from claude_findings(machine.claude_facts(name), names, runtime)
+
+
+def container_agents(agents: Iterable[Agent]) -> dict[str | None, list[str]]:
+    """Return the names of the agents that run in containers, by the socket of the engine; None for any engine."""
+    by_socket: dict[str | None, list[str]] = {}
+    for agent in agents:
+        policy = agent.container
+        if policy is not None:
+            by_socket.setdefault(policy.socket, []).append(agent.name)
+    return by_socket
+
+
+def _containers(
+    by_socket: Mapping[str | None, Sequence[str]], machine: Machine
+) -> Iterator[Finding]:
+    for socket, names in by_socket.items():
+        yield engine_finding(machine.engine_facts(socket), names)
 
 
 def _keys(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 the name of a variable
 
 def claude_facts(runtime: str, environment: Mapping[str, str]) -> ClaudeFacts:
     """What is known about the `claude` that `runtime` uses, in the environment of agents."""
-    program = _bundled() if runtime == "sdk" else _on_path(environment)
+    program = bundled_program() if runtime == "sdk" else program_on_path(environment)
     home = config_directory(environment)
     settings = _read(home / "settings.json")
     login, is_subscription = _login(environment, home, settings)
@@ -93,11 +93,12 @@ def version_text(program: str | None, environment: Mapping[str, str]) -> str | N
     return words[0] if done.returncode == 0 and words else None
 
 
-def _on_path(environment: Mapping[str, str]) -> str | None:
+def program_on_path(environment: Mapping[str, str]) -> str | None:
+    """The program that a shell would run."""
     return shutil.which(PROGRAM, path=environment.get("PATH", os.defpath))
 
 
-def _bundled() -> str | None:
+def bundled_program() -> str | None:
     """The program inside the SDK's package."""
     spec = importlib.util.find_spec("claude_agent_sdk")
     places = spec.submodule_search_locations if spec is not None else None

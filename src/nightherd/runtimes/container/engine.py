@@ -21,6 +21,7 @@ from nightherd.errors import (
     NotFoundError,
     RefusedError,
 )
+from nightherd.next_step import Action, NextStep
 from nightherd.runtimes.container.sockets import PERMISSION
 
 CALL_S = 120.0
@@ -31,6 +32,8 @@ CHUNK = 1024 * 1024
 REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 CONTAINER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 SIGNAL = re.compile(r"[A-Z0-9+]+")
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
+"""With which the engine marks the errors of a step."""
 NO_CONNECTION = 900
 """The status that aiodocker gives to a connection that failed."""
 LISTED = (
@@ -163,23 +166,29 @@ class Engine:
 
         When the iterator ends, the image exists under `tag`. Closing the engine stops an unfinished build.
         """
+        query = {"t": image_reference(tag), "forcerm": "1", "rm": "1"}
+        query["buildargs"] = json.dumps(dict(arguments or {}))
         is_built = False
         async with self._call(is_bounded=False) as docker:
-            steps = docker.images.build(
-                fileobj=tar,
-                tag=image_reference(tag),
-                encoding="identity",
-                buildargs=dict(arguments or {}),
-                forcerm=True,
-                stream=True,
-            )
-            async for step in steps:
-                text = str(step.get("stream") or step.get("status") or "").rstrip()
-                # aiodocker ends the stream as usual when the connection breaks.
-                is_built = is_built or "ID" in (step.get("aux") or {})
-                is_built = is_built or text.startswith("Successfully built")
-                for line in text.splitlines():
-                    yield line
+            # aiodocker takes a connection that breaks for the end of the build, and leaves it open.
+            await docker.version()
+            async with docker.session.post(
+                f"{docker.docker_host}/{docker.api_version}/build",
+                params=query,
+                data=_pieces(tar),
+                headers={"Content-Type": "application/x-tar"},
+                timeout=aiohttp.ClientTimeout(),
+            ) as response:
+                await _raise_refusal(response)
+                async for raw in response.content:
+                    step = json.loads(raw)
+                    if step.get("error"):
+                        raise aiodocker.DockerError(response.status, str(step["error"]))
+                    text = COLOR.sub("", str(step.get("stream") or step.get("status") or ""))
+                    is_built = is_built or "ID" in (step.get("aux") or {})
+                    is_built = is_built or text.startswith("Successfully built")
+                    for line in text.rstrip().splitlines():
+                        yield line
         if not is_built:
             raise self._unavailable("the connection broke during the build")
 
@@ -236,7 +245,8 @@ class Engine:
         if image and error.status == 404 and "image" in text.lower():
             return NotFoundError(
                 f"the container engine has no image {image}",
-                hint=f"nightherd container build --tag {image}, or docker pull {image}",
+                hint=f"docker pull {image}, or build the image that agents run in",
+                next_step=NextStep(Action.BUILD_IMAGE),
             )
         if error.status == 404:
             return NotFoundError(f"the container engine: {text}")
@@ -262,6 +272,11 @@ def _container(text: str) -> str:
     if not CONTAINER.fullmatch(text):
         raise InvalidValueError(f"{text!r} is not the name or id of a container")
     return text
+
+
+async def _pieces(tar: SupportsRead) -> AsyncIterator[bytes]:
+    while piece := tar.read(CHUNK):
+        yield piece
 
 
 async def _raise_refusal(response: aiohttp.ClientResponse) -> None:
