@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from nightherd import __version__
 from nightherd.errors import RefusedError
-from nightherd.wiring.executions import ending_of_executions
 from nightherd.wiring.containers import engine_facts
+from nightherd.wiring.executions import ending_of_executions
 from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
 from nightherd.wiring.runtimes import check_runtime, keeps_claude_transcripts
 from nightherd.wiring.stores import (

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.host.system import random_text
 from nightherd.model.containers.hardening import create_body, unsafe_mounts
+from nightherd.model.containers.image import EXECUTION_LABEL, FLEET_LABEL
 from nightherd.model.containers.layout import Layout
 from nightherd.model.containers.mounts import HOME, KEEPER_DIRECTORY
 from nightherd.model.containers.policy import ContainerPolicy, Mount
@@ -39,8 +40,8 @@ STARTED_S = 60.0
 POLL_S = 0.005
 ASK_S = 0.5
 """How often the engine is asked whether a container that does not listen yet still runs."""
-FLEET, EXECUTION, SESSION, AGENT, TERMS, FOLDER = (
-    f"nightherd.{name}" for name in ("fleet", "execution", "session", "agent", "terms", "folder")
+SESSION_LABEL, AGENT_LABEL, TERMS_LABEL, FOLDER_LABEL = (
+    f"nightherd.{name}" for name in ("session", "agent", "terms", "folder")
 )
 KEEPER_MARK = "NIGHTHERD_KEEPER"
 
@@ -170,12 +171,12 @@ class Containers:
 
     def _body(self, wanted: Wanted, folder: Path) -> dict[str, Any]:
         labels = {
-            FLEET: self.fleet,
-            EXECUTION: wanted.execution,
-            AGENT: wanted.agent,
-            SESSION: wanted.session,
-            TERMS: terms_of(wanted),
-            FOLDER: folder.name,
+            FLEET_LABEL: self.fleet,
+            EXECUTION_LABEL: wanted.execution,
+            AGENT_LABEL: wanted.agent,
+            SESSION_LABEL: wanted.session,
+            TERMS_LABEL: terms_of(wanted),
+            FOLDER_LABEL: folder.name,
         }
         return create_body(
             replace(wanted.policy, tmpfs={**wanted.policy.tmpfs, **wanted.layout.tmpfs}),
@@ -254,10 +255,10 @@ class Containers:
 
     async def _reuse(self, engine: Engine, wanted: Wanted) -> Running | None:
         """A container that waits for this session, made on the same terms; others of the session are removed."""
-        for found in await engine.list({FLEET: self.fleet, SESSION: wanted.session}):
+        for found in await engine.list({FLEET_LABEL: self.fleet, SESSION_LABEL: wanted.session}):
             labels, container = found.get("Labels") or {}, str(found["Id"])
-            folder = self.root / str(labels.get(FOLDER, "-"))
-            is_fit = labels.get(TERMS) == terms_of(wanted) and found.get("State") == "running"
+            folder = self.root / str(labels.get(FOLDER_LABEL, "-"))
+            is_fit = labels.get(TERMS_LABEL) == terms_of(wanted) and found.get("State") == "running"
             if is_fit:
                 with suppress(NightherdError, OSError):
                     self._record(engine, container, wanted, folder)
@@ -277,11 +278,11 @@ class Containers:
     async def _remove_idle(self, engine: Engine, wanted: Wanted) -> None:
         """Keep the newest `max_containers` of the agent, and none that has ended."""
         kept = 0
-        found = await engine.list({FLEET: self.fleet, AGENT: wanted.agent})
+        found = await engine.list({FLEET_LABEL: self.fleet, AGENT_LABEL: wanted.agent})
         for one in sorted(found, key=lambda one: -int(one.get("Created", 0))):
             kept += one.get("State") == "running"
             if one.get("State") != "running" or kept > wanted.policy.max_containers:
-                folder = self.root / str((one.get("Labels") or {}).get(FOLDER, "-"))
+                folder = self.root / str((one.get("Labels") or {}).get(FOLDER_LABEL, "-"))
                 await self._remove(engine, str(one["Id"]), folder)
 
     async def _remove(self, engine: Engine, container: str, folder: Path) -> None:
