@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.journal.system import SessionHeader
+from nightherd.model.journal.session_header import SessionHeader
 from nightherd.model.sessions.session import Session, SessionMode, status_between_jobs
 from nightherd.model.units import MicroUsd
 
