@@ -155,8 +155,8 @@ class Checkup:
     def _everything(self) -> Iterator[Found]:
         """Every file and directory, the root first. Links are passed over: what they name is not ours.
 
-        What is in the directories for files of others is passed over too: git's objects are read-only, and what a
-        setup command made may be a program.
+        What is in the directories for files of others is passed over too: git's objects are read-only, what a
+        setup command made may be a program, and files of a container belong to its user.
         """
         root = self._directory.root
         others = {root / name for name in layout.OTHERS}

@@ -19,8 +19,9 @@ SNAPSHOTS = "snapshots"
 SETUP = "setup"
 CLONES = "clones"
 LANDING = "landing"
-OTHERS = (SNAPSHOTS, SETUP, CLONES, LANDING)
-"""Directories whose files have names and modes that git or a user gave them; only they themselves are private."""
+CONTAINERS = "containers"
+OTHERS = (SNAPSHOTS, SETUP, CLONES, LANDING, CONTAINERS)
+"""Directories whose files have names, owners and modes that git, a user or a container gave them; only they themselves are private."""
 GITIGNORE = ".gitignore"
 STATE_FILE = "state.yaml"
 DAMAGED_ROWS = "damaged-rows.jsonl"

@@ -237,6 +237,40 @@ def test_what_others_can_read_is_kept_to_its_owner(used: Ward) -> None:
     used.clean()
 
 
+def test_files_that_a_container_made_are_left_as_they_are(used: Ward) -> None:
+    """Its user may be another one, and an agent in it chooses names and modes; only the directory is private."""
+    containers = used.root / "containers"
+    config = containers / "sessions" / "sess-1" / "claude"
+    config.mkdir(parents=True)
+    transcript = config / "notes.yaml"
+    transcript.mkdir()
+    program = config / "program"
+    program.touch()
+    program.chmod(0o755)
+    os.mkfifo(config / "jobs.lock")
+    containers.chmod(0o700)
+    foreign = Checkup(
+        used.root, can_use=lambda path: path == containers or config not in path.parents
+    )
+    before = used.hashes()
+
+    assert list(foreign.permissions()) == []
+    used.clean("--fix", "--verify")
+
+    assert used.hashes() == before
+    assert (transcript.is_dir(), program.stat().st_mode & 0o777) == (True, 0o755)
+
+
+def test_directory_of_containers_that_others_can_read_is_closed(used: Ward) -> None:
+    containers = used.root / "containers"
+    containers.mkdir()
+    containers.chmod(0o755)
+
+    assert used.doctor("--fix").of("permissions")[0]["path"] == str(containers)
+
+    assert containers.stat().st_mode & 0o777 == 0o700
+
+
 def test_file_of_somebody_else_is_a_problem_that_names_its_owner(used: Ward) -> None:
     checkup = Checkup(used.root, can_use=lambda path: path.name not in {"write.lock", "jobs"})
 
