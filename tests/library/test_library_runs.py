@@ -365,6 +365,19 @@ def test_advice_is_only_given_on_codes_that_exist() -> None:
     assert "ANTHROPIC_API_KEY" in (error.hint or "")
 
 
+def test_job_without_a_container_had_not_begun_and_an_engine_may_come_back() -> None:
+    found = [details_of(failed(code)) for code in ("container", "container_engine")]
+
+    assert [details and (details.type, details.recoverable) for details in found] == [
+        (FailureType.INITIALIZATION, False),
+        (FailureType.INITIALIZATION, True),
+    ]
+    assert ["then retry the job" in ((details and details.hint) or "") for details in found] == [
+        True,
+        True,
+    ]
+
+
 def test_every_code_of_a_limit_says_that_the_run_had_begun() -> None:
     found = [details_of(failed(code)) for code in ("spend_exceeded", "depth_exceeded", "limit")]
 

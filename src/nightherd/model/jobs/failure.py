@@ -76,6 +76,8 @@ FAILURES = {
     "billing": _begin(),
     "working_directory": _begin(),
     "workspace": _begin(),
+    "container": _begin(),
+    "container_engine": FailureKind(type=FailureType.INITIALIZATION, recoverable=True),
     "model_not_found": _begin(),
     "session_not_found": _begin(),
     "session_expired": _begin(),
@@ -230,6 +232,14 @@ ADVICE: dict[str, tuple[str | None, Action | None]] = {
     "billing": (f"check the credit of the account, then {AGAIN} the job", Action.RETRY_JOB),
     "working_directory": (None, Action.SHOW_CONFIG),
     "workspace": (None, Action.RETRY_JOB),
+    "container": (
+        f"check the image and the docker settings of the agent, then {AGAIN} the job",
+        Action.RETRY_JOB,
+    ),
+    "container_engine": (
+        f"check that the container engine runs and that this user may use its socket, then {AGAIN} the job",
+        Action.RETRY_JOB,
+    ),
     "model_not_found": (None, Action.SHOW_CONFIG),
     "no_model": (None, Action.SHOW_CONFIG),
     "no_script": (None, Action.SHOW_CONFIG),
