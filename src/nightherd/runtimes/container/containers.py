@@ -59,7 +59,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     grace: timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Running:
     """A container that runs, and what is known about it."""
 
@@ -67,6 +67,8 @@ class Running:
     place: ContainerPlace
     image_id: str
     is_reused: bool = False
+    is_done: bool = False
+    """Whether the run has come to its end, so that the next one may use the container, even if the block is left early."""
 
 
 @dataclass(slots=True)
@@ -107,13 +109,12 @@ class Containers:
         if running is None:
             running = await self._create(engine, wanted)
         self.keepers.add(running.place)
-        is_whole = False
         try:
             yield running
-            is_whole = True
+            running.is_done = True
         finally:
             with anyio.CancelScope(shield=True):
-                is_kept = is_whole and not wanted.policy.is_ephemeral
+                is_kept = running.is_done and not wanted.policy.is_ephemeral
                 is_kept = is_kept and await running.place.release(IDLE)
                 self.keepers.discard(running.place)
                 running.place.close()

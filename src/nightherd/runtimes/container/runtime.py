@@ -17,7 +17,7 @@ from nightherd.model.containers.layout import Layout, SharedFiles, hides_system,
 from nightherd.model.containers.policy import ContainerPolicy
 from nightherd.model.containers.user import Ids, choose_user
 from nightherd.model.containers.variables import TOKEN, variables_inside
-from nightherd.model.journal.event import ErrorEvent, Event, describe
+from nightherd.model.journal.event import ErrorEvent, Event, describe, is_terminal
 from nightherd.model.journal.system import ContainerStarted
 from nightherd.model.permissions.protected import DOTENV
 from nightherd.model.secrets import knowing
@@ -74,6 +74,8 @@ class ContainerRuntime:
             )
             async with aclosing(inner.execute(inside)) as events:
                 async for event in events:
+                    # After this one, nothing more is asked for: the iteration is closed, not finished.
+                    running.is_done = is_terminal(event)
                     yield event
 
     @asynccontextmanager
