@@ -29,6 +29,8 @@ class SharedFiles(msgspec.Struct, frozen=True, kw_only=True):
     """More directories that it may change, and directories of the run itself."""
     read_only: tuple[str, ...] = ()
     """Directories and files that it may read."""
+    protected: tuple[str, ...] = ()
+    """Files that it may not change where it sees them. None is seen for being protected."""
     hidden_directories: tuple[str, ...] = ()
     """Directories of which nothing is seen."""
     hidden_files: tuple[str, ...] = ()
@@ -42,10 +44,17 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     tmpfs: Mapping[str, str]
 
 
-def lay_out(shared: SharedFiles, *, nothing: str, exists: Callable[[str], bool]) -> Layout:
+def lay_out(
+    shared: SharedFiles,
+    *,
+    nothing: str,
+    exists: Callable[[str], bool],
+    real_path: Callable[[str], str] = posixpath.normpath,
+) -> Layout:
     """The mounts for `shared`; `nothing` is an empty file of the host.
 
-    What is protected inside a mounted directory is protected under each of its names.
+    What is protected inside a mounted directory is protected under each of its names. An agent can put a link to any file
+    of the host there, and the engine would follow it: what a link leads to is not mounted.
     """
     own = shared.working_directory
     writable = [
@@ -59,11 +68,11 @@ def lay_out(shared: SharedFiles, *, nothing: str, exists: Callable[[str], bool])
         path for path in _once(shared.read_only) if exists(path) and not _names(path, writable)
     ]
     mounts = writable + [Mount(source=path, target=path, is_read_only=True) for path in alone]
-    for path in _once(shared.read_only):
+    for path in _once((*shared.read_only, *shared.protected)):
         mounts += [
             Mount(source=path, target=name, is_read_only=True)
             for name in _names(path, writable)
-            if exists(path)
+            if exists(path) and real_path(path) == path
         ]
     for path in _once(shared.hidden_files):
         names = _names(path, writable) if exists(path) else ()

@@ -19,7 +19,7 @@ from nightherd.model.containers.user import Ids, choose_user
 from nightherd.model.containers.variables import TOKEN, variables_inside
 from nightherd.model.journal.event import ErrorEvent, Event, describe, is_terminal
 from nightherd.model.journal.system import ContainerStarted
-from nightherd.model.permissions.protected import DOTENV
+from nightherd.model.permissions.protected import DOTENV, present_files
 from nightherd.model.secrets import knowing
 from nightherd.model.workspaces.policy import WorkspaceMode
 from nightherd.ports import Runtime, RuntimeRequest
@@ -134,8 +134,7 @@ class ContainerRuntime:
         self, request: RuntimeRequest, policy: ContainerPolicy, directory: str, config: Path
     ) -> Layout:
         agent, protected = request.agent, request.protected
-        files = protected.files if protected is not None else ()
-        programs = protected.programs if protected is not None else ()
+        files = present_files(protected, os.path.isfile) if protected is not None else ()
         is_shared = agent.workspace.mode is WorkspaceMode.SHARED
         state = os.path.realpath(self._state_dir)
         return lay_out(
@@ -147,14 +146,14 @@ class ContainerRuntime:
                     # The user's own git would obey hooks and settings that the agent writes there.
                     *(git_paths(directory) if is_shared else ()),
                     *(os.path.realpath(plugin.path) for plugin in agent.plugins),
-                    *(file for file in files if Path(file).name != DOTENV),
-                    *programs,
                 ),
+                protected=tuple(file for file in files if Path(file).name != DOTENV),
                 hidden_directories=(state, f"{state}-workspaces"),
                 hidden_files=tuple(file for file in files if Path(file).name == DOTENV),
             ),
             nothing=str(_empty_file(self._containers.root)),
             exists=os.path.lexists,
+            real_path=os.path.realpath,
         )
 
     async def _inside(

@@ -1,0 +1,54 @@
+"""Which files of the host a container sees: those it is given, and what is protected in them."""
+
+from __future__ import annotations
+
+from nightherd.model.containers.layout import SharedFiles, lay_out
+
+
+def seen(shared: SharedFiles, links: dict[str, str] | None = None) -> dict[str, tuple[str, bool]]:
+    """By path inside: the path of the host, and whether it is read-only. Every file exists."""
+    layout = lay_out(
+        shared,
+        nothing="/nothing",
+        exists=lambda path: True,
+        real_path=lambda path: (links or {}).get(path, path),
+    )
+    return {mount.target: (mount.source, mount.is_read_only) for mount in layout.mounts}
+
+
+def test_working_directory_has_its_own_path_and_another_name() -> None:
+    assert seen(SharedFiles(working_directory="/srv/shop")) == {
+        "/srv/shop": ("/srv/shop", False),
+        "/workspace": ("/srv/shop", False),
+    }
+
+
+def test_protected_file_is_read_only_under_each_name_it_has_inside() -> None:
+    shared = SharedFiles(working_directory="/srv/shop", protected=("/srv/shop/nightherd.yaml",))
+
+    assert seen(shared)["/srv/shop/nightherd.yaml"] == ("/srv/shop/nightherd.yaml", True)
+    assert seen(shared)["/workspace/nightherd.yaml"] == ("/srv/shop/nightherd.yaml", True)
+
+
+def test_nothing_is_mounted_only_because_it_is_protected() -> None:
+    """Fleet files elsewhere, and words of hooks such as `.`, `..`, `/etc` and /bin/sh."""
+    words = ("/srv/fleet/nightherd.yaml", "/srv/shop", "/srv/shop/..", "/", "/etc", "/bin/sh")
+    shared = SharedFiles(working_directory="/srv/shop", protected=words)
+
+    assert set(seen(shared)) == {"/srv/shop", "/workspace"}
+
+
+def test_directory_that_may_be_read_is_mounted_wherever_it_is() -> None:
+    shared = SharedFiles(working_directory="/srv/shop", read_only=("/srv/plugins/a",))
+
+    assert seen(shared)["/srv/plugins/a"] == ("/srv/plugins/a", True)
+
+
+def test_link_that_an_agent_has_put_in_the_place_of_a_protected_file_is_not_followed() -> None:
+    shared = SharedFiles(
+        working_directory="/srv/shop", read_only=("/srv/shop/.git",), protected=("/srv/shop/run",)
+    )
+
+    found = seen(shared, {"/srv/shop/.git": "/home/me/.ssh", "/srv/shop/run": "/home/me/key"})
+
+    assert set(found) == {"/srv/shop", "/workspace"}
