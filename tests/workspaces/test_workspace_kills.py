@@ -39,6 +39,10 @@ LEAST_MAKING, LEAST_SNAPSHOT, LEAST_REMOVING = 5, 5, 5
 """Points that a run passes at least; fewer, and the kills would prove nothing."""
 
 POINTS = {
+    "commits.added",
+    "commits.branch_moved",
+    "commits.copied",
+    "commits.packed",
     "remove.begun",
     "remove.branch_deleted",
     "remove.deleted",
@@ -118,7 +122,9 @@ def nothing_is_left_over(scene: Scene) -> None:
     assert worktrees == 1 + len(list((scene.root / ".git").glob("worktrees/*")))
 
 
-@pytest.mark.parametrize("mode", [WorkspaceMode.WORKTREE, WorkspaceMode.COPY, WorkspaceMode.EMPTY])
+@pytest.mark.parametrize(
+    "mode", [WorkspaceMode.WORKTREE, WorkspaceMode.CLONE, WorkspaceMode.COPY, WorkspaceMode.EMPTY]
+)
 def test_making_is_finished_by_the_next_process(
     tmp_path: Path, server: ForkServer, mode: WorkspaceMode
 ) -> None:
@@ -140,7 +146,7 @@ def test_making_is_finished_by_the_next_process(
         snapshot = scene.snapshot(noted(scene.row(), made))
         assert scene.stored(made.store, snapshot.tree) == files_in(scene.top())
         assert made.base_tree is not None
-        if mode is WorkspaceMode.WORKTREE:
+        if mode.has_branch:
             assert git(scene.top(), "status", "--porcelain") == "?? new.txt"
             assert made.base_commit == git(scene.root, "rev-parse", "main")
         nothing_is_left_over(scene)
@@ -148,7 +154,7 @@ def test_making_is_finished_by_the_next_process(
     assert kill_everywhere(server, prepare, check) >= LEAST_MAKING
 
 
-@pytest.mark.parametrize("mode", [WorkspaceMode.WORKTREE, WorkspaceMode.COPY])
+@pytest.mark.parametrize("mode", [WorkspaceMode.WORKTREE, WorkspaceMode.CLONE, WorkspaceMode.COPY])
 @pytest.mark.parametrize("is_again", [False, True])
 def test_making_from_a_snapshot_is_finished_by_the_next_process(
     tmp_path: Path, server: ForkServer, mode: WorkspaceMode, is_again: bool
@@ -185,8 +191,11 @@ def test_making_from_a_snapshot_is_finished_by_the_next_process(
     assert kill_everywhere(server, prepare, check) >= LEAST_MAKING
 
 
-def test_snapshot_is_taken_by_the_next_process(tmp_path: Path, server: ForkServer) -> None:
-    world = World(tmp_path, WorkspacePolicy(mode=WorkspaceMode.WORKTREE))
+@pytest.mark.parametrize("mode", [WorkspaceMode.WORKTREE, WorkspaceMode.CLONE])
+def test_snapshot_is_taken_by_the_next_process(
+    tmp_path: Path, server: ForkServer, mode: WorkspaceMode
+) -> None:
+    world = World(tmp_path, WorkspacePolicy(mode=mode))
     rows: dict[Path, Workspace] = {}
 
     def prepare() -> tuple[Scene, dict[str, Any]]:
@@ -201,14 +210,17 @@ def test_snapshot_is_taken_by_the_next_process(tmp_path: Path, server: ForkServe
         row = rows[scene.root]
         snapshot = scene.snapshot(row)
         assert scene.stored(str(row.store), snapshot.tree) == files_in(scene.top())
+        assert snapshot.head == git(scene.top(), "rev-parse", "HEAD")
         assert snapshot.head == git(scene.root, "rev-parse", "refs/nightherd/job-1/head")
+        assert snapshot.head == git(scene.root, "rev-parse", str(row.branch))
+        assert git(scene.root, "fsck", "--connectivity-only", "--no-dangling") == ""
         write(scene.top(), {"later.txt": "later\n"})
         assert scene.stored(str(row.store), scene.snapshot(row).tree) == files_in(scene.top())
 
     assert kill_everywhere(server, prepare, check) >= LEAST_SNAPSHOT
 
 
-@pytest.mark.parametrize("mode", [WorkspaceMode.WORKTREE, WorkspaceMode.COPY])
+@pytest.mark.parametrize("mode", [WorkspaceMode.WORKTREE, WorkspaceMode.CLONE, WorkspaceMode.COPY])
 def test_removing_is_finished_by_the_next_process(
     tmp_path: Path, server: ForkServer, mode: WorkspaceMode
 ) -> None:
@@ -231,7 +243,7 @@ def test_removing_is_finished_by_the_next_process(
         assert git(scene.root, "branch", "--list", "nightherd/*") == ""
         assert git(scene.root, "worktree", "list").count("\n") == 0
 
-    least = LEAST_REMOVING if mode is WorkspaceMode.WORKTREE else 3
+    least = LEAST_REMOVING if mode.has_branch else 3
     assert kill_everywhere(server, prepare, check) >= least
 
 

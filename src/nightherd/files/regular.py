@@ -33,16 +33,28 @@ def open_regular(path: Path, *, follows_links: bool = True) -> BinaryIO:
 
 
 def _open_without_links(path: Path) -> int:
-    search = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    directory = os.open("/", search)
+    directory = open_directory(path.parent)
     try:
-        for parent in path.parts[1:-1]:
-            inner = os.open(parent, search, dir_fd=directory)
-            os.close(directory)
-            directory = inner
         return os.open(path.name or ".", FLAGS | os.O_NOFOLLOW, dir_fd=directory)
     finally:
         os.close(directory)
+
+
+SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def open_directory(path: Path) -> int:
+    """A descriptor of a directory, for paths relative to it; `OSError` where any part of the absolute `path` is a link."""
+    directory = os.open("/", SEARCH)
+    try:
+        for part in path.parts[1:]:
+            inner = os.open(part, SEARCH, dir_fd=directory)
+            os.close(directory)
+            directory = inner
+    except BaseException:
+        os.close(directory)
+        raise
+    return directory
 
 
 def read_regular(path: Path) -> bytes:

@@ -136,6 +136,10 @@ class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Turns left for the job, likewise: the runtime stops by itself there, however late it is heard."""
     protected: ProtectedPaths | None = None
     """What the agent may not change with file tools, whatever it is allowed; None where no fleet is known."""
+    workspace: str | None = None
+    """The workspace that the working directory is in, or is itself; None for the agent's own directory."""
+    borrowed: Sequence[str] = ()
+    """Directories outside of the working directory that are read there: objects of the user's repository."""
     keep_output: KeepOutput | None = None
     """Stores an output that is too long for a result; takes its pieces and how many bytes it lacks."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children

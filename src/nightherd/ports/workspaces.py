@@ -50,6 +50,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     base_tree: str | None = None
     notes: Sequence[str] = ()
     """What a person should know: for example that files were left out."""
+    borrowed: Sequence[str] = ()
+    """Directories outside of it that git reads there: objects of the user's repository."""
 
 
 class ChangedPath(msgspec.Struct, frozen=True, kw_only=True):

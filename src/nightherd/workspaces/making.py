@@ -21,6 +21,7 @@ from nightherd.ports import BeginsWith, Made
 from nightherd.workspaces.checkout import restore
 from nightherd.workspaces.copies import copy_tree, empty_directory
 from nightherd.workspaces.git import failure
+from nightherd.workspaces.own_repository import OwnRepository
 from nightherd.workspaces.record import Origin, Record, remove_tree
 from nightherd.workspaces.scan import WorkTree
 from nightherd.workspaces.snapshots import take
@@ -44,8 +45,10 @@ def make(
         owned.probe("workspace.begun")
         try:
             record.discard_directory()
-            if workspace.mode is WorkspaceMode.WORKTREE:
-                return _made(record, *make_worktree(owned, record, workspace, policy, begins_with))
+            if workspace.mode.has_branch:
+                origin, first, notes = make_worktree(owned, record, workspace, policy, begins_with)
+                made = _made(record, origin, first, notes)
+                return _with_borrowed(owned, record, workspace, origin, made)
             return _make_copy(owned, record, workspace, policy, begins_with)
         except WorkspaceError:
             with suppress(WorkspaceError):  # what is left counts as half made
@@ -57,7 +60,7 @@ def _keep(tools: Tools, record: Record, workspace: Workspace, policy: WorkspaceP
     """Look at a workspace that is there; what is known of it is repaired if need be."""
     origin = record.origin() if record.is_made else None
     is_adopted = origin is None
-    if workspace.mode is WorkspaceMode.WORKTREE:
+    if workspace.mode.has_branch:
         if origin is None:
             origin = adopt_worktree(tools, record, workspace)
         origin = check_worktree(tools, record, workspace, origin)
@@ -71,7 +74,18 @@ def _keep(tools: Tools, record: Record, workspace: Workspace, policy: WorkspaceP
     snapshot = snapshot_now(tools, record, workspace, policy, origin)
     # The row does not know yet where it began: the process that made it was killed before it could say so.
     is_told = workspace.base_tree is not None
-    return _made(record, origin, snapshot, (), kept=is_told)
+    made = _made(record, origin, snapshot, (), kept=is_told)
+    return _with_borrowed(tools, record, workspace, origin, made)
+
+
+def _with_borrowed(
+    tools: Tools, record: Record, workspace: Workspace, origin: Origin, made: Made
+) -> Made:
+    """Say what a container has to see besides the directory."""
+    if workspace.mode is not WorkspaceMode.CLONE or origin.common_dir is None:
+        return made
+    own = OwnRepository(tools.git, origin.common_dir, record.top)
+    return replace(made, borrowed=own.borrowed)
 
 
 def _origin_of(workspace: Workspace, store: str, record: Record) -> Origin:

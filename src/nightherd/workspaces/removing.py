@@ -8,9 +8,11 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from nightherd.errors import WorkspaceError
-from nightherd.model.workspaces.policy import WorkspaceMode
 from nightherd.model.workspaces.workspace import Workspace, branch_of
+from nightherd.workspaces.own_repository import OwnRepository, checkout_of
 from nightherd.workspaces.record import Record, remove_tree
 from nightherd.workspaces.repositories import (
     clear_stale_locks,
@@ -18,8 +20,8 @@ from nightherd.workspaces.repositories import (
     keep_commits,
     locate,
 )
+from nightherd.workspaces.taking import bring_home
 from nightherd.workspaces.tools import Tools
-from nightherd.workspaces.worktrees import Worktree
 
 
 def remove(tools: Tools, workspace: Workspace) -> None:
@@ -27,13 +29,18 @@ def remove(tools: Tools, workspace: Workspace) -> None:
     record = tools.record(workspace.id)
     with tools.owning(record) as owned:
         common_dir = _common_dir(owned, record, workspace)
-        worktree = Worktree(owned.git, common_dir, record.top) if common_dir is not None else None
+        worktree = None
+        if common_dir is not None:
+            worktree = checkout_of(owned.git, workspace, common_dir, record.top)
         if worktree is not None and worktree.original is not None:
             worktree = None  # the registration is not of this copy
         if worktree is not None:
             head = worktree.head()
             if head is not None and common_dir is not None:
-                keep_commits(owned.git, common_dir, workspace.id, {"head": head})
+                if isinstance(worktree, OwnRepository):
+                    head = _bring_home(owned, record, workspace, common_dir, worktree, head)
+                if head is not None:
+                    keep_commits(owned.git, common_dir, workspace.id, {"head": head})
         owned.probe("remove.begun")
         _remove_directories(owned, record)
         if worktree is not None and common_dir is not None:
@@ -47,6 +54,28 @@ def remove(tools: Tools, workspace: Workspace) -> None:
         owned.probe("remove.forgotten")
 
 
+def _bring_home(
+    tools: Tools,
+    record: Record,
+    workspace: Workspace,
+    common_dir: str,
+    own: OwnRepository,
+    head: str,
+) -> str | None:
+    """Bring the last commit home; None for one that is damaged, which must not keep a workspace for ever."""
+    origin = record.origin()
+    if origin is None:
+        return None
+    try:
+        origin = replace(origin, common_dir=common_dir)
+        bring_home(tools, record, workspace, origin, own, head)
+    except WorkspaceError as error:
+        if error.can_pass:
+            raise
+        return None
+    return head
+
+
 def _remove_directories(tools: Tools, record: Record) -> None:
     record.discard_directory(lambda: tools.probe("remove.renamed"))
     with suppress(OSError):
@@ -56,7 +85,7 @@ def _remove_directories(tools: Tools, record: Record) -> None:
 
 def _common_dir(tools: Tools, record: Record, workspace: Workspace) -> str | None:
     """The repository of a worktree; None for other modes, and when the repository is gone."""
-    if workspace.mode is not WorkspaceMode.WORKTREE:
+    if not workspace.mode.has_branch:
         return None
     try:
         return locate(tools.git, workspace.root).common_dir

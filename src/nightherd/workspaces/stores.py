@@ -170,7 +170,10 @@ def _alternates(path: Path, source: Source | None) -> str:
     lines = [OWN]
     if source is not None:
         # By both names: the state directory may be moved alone, or together with the repository.
-        lines += [_line(source.objects), _line(os.path.relpath(source.objects, objects))]
+        lines += [
+            alternate_line(source.objects),
+            alternate_line(os.path.relpath(source.objects, objects)),
+        ]
     try:
         known = os.fsdecode((objects / "info" / "alternates").read_bytes())
     except FileNotFoundError:
@@ -181,7 +184,7 @@ def _alternates(path: Path, source: Source | None) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _line(directory: str) -> str:
+def alternate_line(directory: str) -> str:
     """A directory as a line of `alternates`, quoted where its name needs that."""
     if "\n" not in directory:
         return directory

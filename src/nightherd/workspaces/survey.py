@@ -11,9 +11,9 @@ from nightherd.files.regular import read_regular
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import Registration, Standing
 from nightherd.workspaces.git import Git
+from nightherd.workspaces.own_repository import OwnRepository, checkout_of
 from nightherd.workspaces.record import Record
 from nightherd.workspaces.repositories import locate
-from nightherd.workspaces.worktrees import Worktree
 
 PASSING = (".removing", ".making")
 """What the name of a directory ends with that is being removed or made."""
@@ -37,8 +37,9 @@ class LocalSurvey:
             return Standing.BROKEN
         origin = record.origin()
         if origin is not None and origin.common_dir is not None:
-            worktree = Worktree(self._git, origin.common_dir, record.top)
-            if not worktree.is_registered or not (record.top / ".git").is_file():
+            checkout = checkout_of(self._git, workspace, origin.common_dir, record.top)
+            is_linked = isinstance(checkout, OwnRepository) or (record.top / ".git").is_file()
+            if not checkout.is_registered or not is_linked:
                 return Standing.BROKEN
         return Standing.WHOLE
 

@@ -9,7 +9,10 @@ from nightherd.errors import WorkspaceError
 from nightherd.model.text import whole_text
 from nightherd.model.workspaces.policy import WorkspacePolicy
 from nightherd.model.workspaces.snapshot import Snapshot
-from nightherd.model.workspaces.workspace import Workspace
+from nightherd.model.workspaces.workspace import Workspace, branch_of
+from nightherd.workspaces.bring_commits import bring_commits, move_branch
+from nightherd.workspaces.landing.repository import has_commit
+from nightherd.workspaces.own_repository import OwnRepository, checkout_of
 from nightherd.workspaces.record import Origin, Record
 from nightherd.workspaces.repositories import keep_commits
 from nightherd.workspaces.scan import WorkTree
@@ -17,7 +20,6 @@ from nightherd.workspaces.snapshots import take
 from nightherd.workspaces.stores import Store
 from nightherd.workspaces.tools import Tools
 from nightherd.workspaces.worktree_making import check_worktree
-from nightherd.workspaces.worktrees import Worktree
 
 
 def snapshot(tools: Tools, workspace: Workspace, policy: WorkspacePolicy) -> Snapshot:
@@ -46,12 +48,17 @@ def snapshot_now(
     taken = take(work_tree, last=last, known_tree=known, probe=tools.probe)
     head = kept = last.head if last is not None else None
     if origin.common_dir is not None:
-        head = Worktree(tools.git, origin.common_dir, record.top).head()
-        if head is not None and head != kept:
+        checkout = checkout_of(tools.git, workspace, origin.common_dir, record.top)
+        found = checkout.head()
+        if found is not None and found != kept:
             # The files matter more: a commit that could not be kept is tried again by the next snapshot.
             with suppress(WorkspaceError):
-                keep_commits(tools.git, origin.common_dir, workspace.id, {"head": head})
-                kept = head
+                if isinstance(checkout, OwnRepository):
+                    bring_home(tools, record, workspace, origin, checkout, found)
+                keep_commits(tools.git, origin.common_dir, workspace.id, {"head": found})
+                kept = found
+        # One of its own repository that could not be brought home is no commit that anybody can use.
+        head = kept if isinstance(checkout, OwnRepository) else found
     tools.probe("snapshot.head_kept")
     if last is None or (last.tree, last.head) != (taken.tree, kept) or taken.changed or (
         last.is_unsettled != taken.is_unsettled
@@ -60,6 +67,27 @@ def snapshot_now(
     tools.probe("snapshot.remembered")
     left_out = tuple(map(whole_text, taken.left_out))
     return Snapshot(tree=taken.tree, head=head, changed=taken.changed, left_out=left_out)
+
+
+def bring_home(
+    tools: Tools,
+    record: Record,
+    workspace: Workspace,
+    origin: Origin,
+    own: OwnRepository,
+    head: str,
+) -> None:
+    """Bring a commit of the workspace's own repository to the user's, and let the branch there follow."""
+    common_dir, last = origin.common_dir, record.last()
+    assert common_dir is not None  # noqa: S101 (asked by the callers)
+    kept = last.head if last is not None else None
+    names = dict.fromkeys(name for name in (kept, origin.base_commit) if name is not None)
+    known = [name for name in names if has_commit(tools.git, common_dir, name)]
+    bring_commits(tools, record, own, common_dir, head, known)
+    branch = origin.branch or branch_of(workspace.agent, workspace.id)
+    if own.ref == f"refs/heads/{branch}":
+        move_branch(tools.git, common_dir, branch, head, kept)
+    tools.probe("commits.branch_moved")
 
 
 def work_tree_of(

@@ -19,7 +19,8 @@ from nightherd.model.workspaces.snapshot import Snapshot
 from nightherd.model.workspaces.workspace import Workspace, branch_of
 from nightherd.ports import BeginsWith
 from nightherd.workspaces.checkout import check_out, restore
-from nightherd.workspaces.git import failure
+from nightherd.workspaces.git import SHORT_S, Place, failure
+from nightherd.workspaces.own_repository import Checkout, OwnRepository, checkout_of
 from nightherd.workspaces.record import Origin, Record
 from nightherd.workspaces.repositories import (
     Repository,
@@ -35,7 +36,6 @@ from nightherd.workspaces.repositories import (
 )
 from nightherd.workspaces.stores import Store, store_name
 from nightherd.workspaces.tools import Tools
-from nightherd.workspaces.worktrees import Worktree
 
 PARTIAL = "this is a partial clone that lacks files: clone without --filter, or use mode: copy"
 
@@ -66,7 +66,7 @@ def make_worktree(
 ) -> tuple[Origin, Snapshot, list[str]]:
     """Make the worktree, from nothing or from what a killed process left."""
     repository = locate(tools.git, workspace.root)
-    worktree = Worktree(tools.git, repository.common_dir, record.top)
+    worktree = checkout_of(tools.git, workspace, repository.common_dir, record.top)
     worktree.check_not_copied()
     store = _store(tools, repository, workspace, begins_with)
     plan = _plan(tools, repository, workspace, policy, begins_with)
@@ -110,24 +110,48 @@ def make_worktree(
 def check_worktree(tools: Tools, record: Record, workspace: Workspace, origin: Origin) -> Origin:
     """Repair the registration of a worktree that is there; the state directory or the repository may have moved."""
     repository = locate(tools.git, workspace.root)
-    worktree = Worktree(tools.git, repository.common_dir, record.top)
+    worktree = checkout_of(tools.git, workspace, repository.common_dir, record.top)
     worktree.check_not_copied()
     tools.stores.ensure(origin.store, repository.source)
     if worktree.is_registered:
         worktree.link()
+        if isinstance(worktree, OwnRepository):
+            _follow_landed(tools, record, repository, worktree, origin)
     else:
         branch = origin.branch or branch_of(workspace.agent, workspace.id)
         tip = find_commit(tools.git, repository, f"refs/heads/{branch}")
         commit = tip or _first_commit(tools, repository, workspace.head, origin.base_commit)
         clear_stale_locks(repository.common_dir, workspace.id, branch)
         worktree.repair(branch, commit, is_new_branch=tip is None)
-        store = tools.stores.open(origin.store)
-        draft = record.folder / "repaired"
-        tools.git.run(store.reading(index=str(draft)), "read-tree", commit)
-        worktree.write_index(draft)
-        draft.unlink(missing_ok=True)
+        _reset_index(tools, record, worktree, origin, commit)
     _ensure_prefix(record.top, origin.prefix)
     return replace(origin, common_dir=repository.common_dir)
+
+
+def _reset_index(
+    tools: Tools, record: Record, worktree: Checkout, origin: Origin, commit: str
+) -> None:
+    """Give the worktree the index of a commit; its files stay as they are."""
+    store = tools.stores.open(origin.store)
+    draft = record.folder / "repaired"
+    tools.git.run(store.reading(index=str(draft)), "read-tree", commit)
+    worktree.write_index(draft)
+    draft.unlink(missing_ok=True)
+
+
+def _follow_landed(
+    tools: Tools, record: Record, repository: Repository, own: OwnRepository, origin: Origin
+) -> None:
+    """Move the branch in a workspace to where a landing moved that of the user's repository."""
+    ref = f"refs/heads/{origin.branch}"
+    tip, known = find_commit(tools.git, repository, ref), own.tip(ref)
+    if tip is None or known is None or tip == known or own.ref != ref:
+        return
+    place = Place(git_dir=repository.git_dir)
+    arguments = ("merge-base", "--is-ancestor", known, tip)
+    if tools.git.attempt(place, *arguments, timeout=SHORT_S).status == 0:
+        own.move(ref, tip)
+        _reset_index(tools, record, own, origin, tip)
 
 
 def adopt_worktree(tools: Tools, record: Record, workspace: Workspace) -> Origin:
@@ -207,7 +231,7 @@ def _fill(
     tools: Tools,
     record: Record,
     repository: Repository,
-    worktree: Worktree,
+    worktree: Checkout,
     store: Store,
     commit: str,
 ) -> None:
@@ -254,7 +278,7 @@ def _undo(
     tools: Tools,
     record: Record,
     repository: Repository,
-    worktree: Worktree,
+    worktree: Checkout,
     plan: _Plan,
     workspace: Workspace,
 ) -> None:

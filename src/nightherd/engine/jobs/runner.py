@@ -266,6 +266,8 @@ class JobRunner(msgspec.Struct, kw_only=True):
             request,
             protected=self.workspace.protected(request.protected),
             environment=self.workspace.environment(request.environment),
+            workspace=self.workspace.top,
+            borrowed=self.workspace.borrowed,
             injected_servers=self.injected,
         )
 

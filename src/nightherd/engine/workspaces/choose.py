@@ -9,12 +9,13 @@ import msgspec
 from nightherd.engine.contexts import Stores
 from nightherd.engine.sessions.external_turns import RETOLD
 from nightherd.engine.workspaces.files_at import kept_files, last_snapshot, snapshot_at_fork
+from nightherd.errors import WorkspaceError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, TriggerType
 from nightherd.model.sessions.session import Session
 from nightherd.model.workflows.run import RunId
-from nightherd.model.workspaces.policy import WorkspaceScope
+from nightherd.model.workspaces.policy import WorkspaceMode, WorkspaceScope
 from nightherd.model.workspaces.snapshot import PlacedSnapshot
 from nightherd.model.workspaces.workspace import (
     Workspace,
@@ -166,6 +167,7 @@ def _new(
     shares: Sharing,
     stores: Stores,
 ) -> Choice:
+    _check_same_side(agent, shares, stores)
     # The session or run may have some that do not fit.
     free = (one for one in _owners(job, session, agent, shares) if _is_free(one, job, stores))
     owner = next(free, job.id)
@@ -178,6 +180,22 @@ def _new(
         shares=shares.jobs,
         run_id=shares.run_id,
     )
+
+
+def _check_same_side(agent: Agent, shares: Sharing, stores: Stores) -> None:
+    """Refuse to work beside the workspace that jobs share, only because it is of a container and the agent is not."""
+    mode = agent.workspace.mode
+    for owner in shares.owners():
+        other = stores.reader.find_workspace(owner)
+        if other is None or other.root != agent.working_directory or other.mode is mode:
+            continue
+        if other.mode.has_branch and mode.has_branch:
+            where = "in a container" if mode is WorkspaceMode.CLONE else "on the host"
+            other_side = "on the host" if mode is WorkspaceMode.CLONE else "in a container"
+            raise WorkspaceError(
+                f"agent {agent.name!r} runs {where}, and cannot use workspace {other.id}, where work was done {other_side}",
+                hint="give all agents that share a workspace a container, or none of them",
+            )
 
 
 def _is_free(owner: str, job: Job, stores: Stores) -> bool:

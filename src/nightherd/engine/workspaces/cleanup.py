@@ -44,7 +44,10 @@ def policies_of(agents: Mapping[str, Agent], reader: StateReader) -> PolicyOf:
             return usual_policy(workspace)
         job = reader.find_job(workspace.job_id) if workspace.job_id is not None else None
         policy = for_schedule(agent, job.schedule if job is not None else None).workspace
-        return policy if policy.mode is workspace.mode else usual_policy(workspace)
+        is_like = policy.mode.has_branch and workspace.mode.has_branch
+        if policy.mode is not workspace.mode and not is_like:
+            return usual_policy(workspace)
+        return replace(policy, mode=workspace.mode)
 
     return policy_of
 

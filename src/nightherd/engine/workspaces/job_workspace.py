@@ -40,6 +40,7 @@ from nightherd.model.sessions.session import Session
 from nightherd.model.workflows.command import COMMANDS_AGENT
 from nightherd.model.workflows.run import RunId
 from nightherd.model.workspaces.changes import LeaveWorkspace, NoteWorkspace, UseWorkspace
+from nightherd.model.workspaces.policy import WorkspaceMode
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
 from nightherd.ports import Made, WorkspaceFiles
 from nightherd.views.workspaces import what_keeps_it
@@ -76,6 +77,10 @@ class JobWorkspace:
         """Whether the last snapshot of the execution holds all its work."""
         self.directory: str | None = None
         """Where the agent works, once it is prepared."""
+        self.top: str | None = None
+        """The workspace with that directory in it; None for the agent's own directory."""
+        self.borrowed: Sequence[str] = ()
+        """Directories outside of that one which git reads there."""
         self.moved_notice: str | None = None
         """What an agent has to know whose conversation speaks of another directory."""
 
@@ -97,6 +102,7 @@ class JobWorkspace:
             if self._snapshots is not None:
                 await self._snapshots.catch_up(self._recorder.tally)
             return
+        _check_boundary(self._job, self._agent, self._context)
         await self._clone()
         if self._policy.is_shared:
             await self._stay()
@@ -125,7 +131,8 @@ class JobWorkspace:
         self.moved_notice = moved_notice(
             self._job, self._session, self._agent, made, self._files, self._context
         )
-        self.directory = made.directory
+        self.directory, self.borrowed = made.directory, made.borrowed
+        self.top = made.directory.removesuffix(f"/{made.prefix}" if made.prefix else "")
 
     def protected(self, paths: ProtectedPaths | None) -> ProtectedPaths | None:
         """Return what the agent may not change, also in the directory it works in."""
@@ -339,8 +346,37 @@ class JobWorkspace:
 
 def _as_begun(job: Job, agent: Agent, context: WorkerContext) -> Agent:
     """Return the agent with the kind of workspace that the job began in: what it waits for is to happen there."""
-    workspace_id = job.workspace_id
-    known = context.reader.find_workspace(workspace_id) if workspace_id is not None else None
-    if known is None or known.mode is agent.workspace.mode or known.root != agent.working_directory:
+    mode = agent.workspace.mode.in_place_of(is_contained=agent.container is not None)
+    agent = replace(agent, workspace=replace(agent.workspace, mode=mode))
+    known = _begun_in(job, context)
+    if known is None or known.mode is mode or known.root != agent.working_directory:
         return agent
+    if known.mode.has_branch and mode.has_branch:
+        return agent  # refused before anything is made: see _check_boundary
     return replace(agent, workspace=usual_policy(known))
+
+
+def _begun_in(job: Job, context: WorkerContext) -> Workspace | None:
+    workspace_id = job.workspace_id
+    return context.reader.find_workspace(workspace_id) if workspace_id is not None else None
+
+
+def _check_boundary(job: Job, agent: Agent, context: WorkerContext) -> None:
+    """Refuse a workspace of a container to an agent on the host, and the other way round.
+
+    In the first, git would obey what was written inside; from the second, it would reach nothing.
+    """
+    known = _begun_in(job, context)
+    mode = agent.workspace.mode
+    if known is None or known.mode is mode or known.root != agent.working_directory:
+        return
+    if known.mode.has_branch and mode.has_branch:
+        where = (
+            ("a container", "on the host")
+            if mode is WorkspaceMode.WORKTREE
+            else ("the host", "in a container")
+        )
+        raise WorkspaceError(
+            f"{job.id} began in a workspace of {where[0]}, and its agent now runs {where[1]}",
+            hint=f"nightherd resume {job.id} continues in a new workspace with the same files",
+        )

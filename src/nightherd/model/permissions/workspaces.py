@@ -19,6 +19,7 @@ from nightherd.model.workspaces.policy import CloneTerms, WorkspaceMode, Workspa
 RANK = {
     WorkspaceMode.EMPTY.value: 0,
     WorkspaceMode.WORKTREE.value: 1,
+    WorkspaceMode.CLONE.value: 1,
     WorkspaceMode.COPY.value: 2,
     WorkspaceMode.SHARED.value: 3,
 }

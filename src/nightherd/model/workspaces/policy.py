@@ -15,10 +15,24 @@ class WorkspaceMode(StrEnum):
     """Every job works in the agent's directory itself."""
     WORKTREE = "worktree"
     """A git worktree on a branch of its own."""
+    CLONE = "clone"
+    """A worktree for a container: a repository of its own, since a worktree's git directory must not be reached from
+    inside. Nobody configures it: see `in_place_of`."""
     COPY = "copy"
     """A copy of the directory."""
     EMPTY = "empty"
     """An empty directory."""
+
+    @property
+    def has_branch(self) -> bool:
+        """Whether it is made from a commit of a repository, on a branch of its own."""
+        return self in (WorkspaceMode.WORKTREE, WorkspaceMode.CLONE)
+
+    def in_place_of(self, *, is_contained: bool) -> WorkspaceMode:
+        """The mode of an agent that is configured with this one, in a container or on the host."""
+        if not self.has_branch:
+            return self
+        return WorkspaceMode.CLONE if is_contained else WorkspaceMode.WORKTREE
 
 
 class WorkspaceScope(StrEnum):

@@ -13,6 +13,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from nightherd.errors import ContainerEngineError, FencedError, NightherdError, RefusedError
+from nightherd.files.git_directories import git_directories
 from nightherd.model.containers.layout import Layout, SharedFiles, hides_system, lay_out
 from nightherd.model.containers.policy import ContainerPolicy
 from nightherd.model.containers.user import Ids, choose_user
@@ -26,6 +27,7 @@ from nightherd.ports import Runtime, RuntimeRequest
 from nightherd.runtimes.claude.installation import InstalledClaude
 from nightherd.runtimes.container.containers import Containers, Running, Wanted, give
 from nightherd.runtimes.container.credentials import access_token
+from nightherd.runtimes.container.ownership import give_tree
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.keeper.process import finish, kept_process
 
@@ -107,6 +109,8 @@ class ContainerRuntime:
         status = Path(directory).stat()
         worker = Ids(os.geteuid(), os.getegid())
         user = choose_user(policy.user, worker=worker, owner=Ids(status.st_uid, status.st_gid))
+        if request.workspace is not None:
+            give_tree(Path(os.path.realpath(request.workspace)), user)
         session = request.session_id or request.job_id
         config = self._config_directory(session, user)
         wanted = Wanted(
@@ -137,14 +141,23 @@ class ContainerRuntime:
         files = present_files(protected, os.path.isfile) if protected is not None else ()
         is_shared = agent.workspace.mode is WorkspaceMode.SHARED
         state = os.path.realpath(self._state_dir)
+        # An agent that works below the top of its workspace has its repository there.
+        top = () if request.workspace is None else (os.path.realpath(request.workspace),)
+        is_read_only = policy.has_read_only_workspace
         return lay_out(
             SharedFiles(
                 working_directory=directory,
-                is_read_only=policy.has_read_only_workspace,
-                directories=(*map(os.path.realpath, agent.add_dirs), str(config)),
+                is_read_only=is_read_only,
+                directories=(
+                    *(() if is_read_only else top),
+                    *map(os.path.realpath, agent.add_dirs),
+                    str(config),
+                ),
                 read_only=(
                     # The user's own git would obey hooks and settings that the agent writes there.
-                    *(git_paths(directory) if is_shared else ()),
+                    *(git_directories(directory) if is_shared else ()),
+                    *(path for path in top if is_read_only and path != directory),
+                    *request.borrowed,
                     *(os.path.realpath(plugin.path) for plugin in agent.plugins),
                 ),
                 protected=tuple(file for file in files if Path(file).name != DOTENV),
@@ -212,12 +225,6 @@ def _failure(error: NightherdError) -> ErrorEvent:
     if isinstance(error, ContainerEngineError):
         return ErrorEvent(message=text, code="container_engine", extra={"recoverable": True})
     return ErrorEvent(message=text, code="container")
-
-
-def git_paths(directory: str) -> tuple[str, ...]:
-    """What git keeps about `directory`: its own `.git`, or the repository that a worktree belongs to."""
-    own = Path(directory) / ".git"
-    return (str(own),) if own.exists() else ()
 
 
 def _empty_file(root: Path) -> Path:

@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from nightherd.errors import NightherdError, RefusedError, StateError, WorkspaceError
 from nightherd.model.ids import RandomText
-from nightherd.model.workspaces.policy import CloneTerms, WorkspaceMode
+from nightherd.model.workspaces.policy import CloneTerms
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports.workspaces import LandingResult, Work
 from nightherd.ports.world import Clock, Probe, no_probe
@@ -151,8 +151,7 @@ class LocalLanding:
     ) -> LandingContext:
         store, top = self._stores.open(store_name), top_of(workspace)
         check_version(git, store)
-        is_worktree = workspace.mode is WorkspaceMode.WORKTREE
-        repository = UserRepository.of(git, workspace) if is_worktree else None
+        repository = UserRepository.of(git, workspace) if workspace.mode.has_branch else None
         scratch = Scratch(
             git,
             self._records.new_stage(landing_id),

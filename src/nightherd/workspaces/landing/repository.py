@@ -63,8 +63,8 @@ class CheckedOut:
         return any(_line(self.git_dir / name) in (ref, ref.removeprefix(HEADS)) for name in names)
 
 
-def _has_commit(git: Git, common_dir: str, commit: str | None) -> bool:
-    """Whether a repository has a commit; no for none."""
+def has_commit(git: Git, common_dir: str, commit: str | None) -> bool:
+    """Return whether a repository has a commit; no for none."""
     if commit is None:
         return False
     place = Place(git_dir=common_dir)
@@ -83,7 +83,7 @@ class UserRepository:
         located = locate(git, workspace.root)
         is_known = store_name(located.common_dir, located.object_format) == workspace.store
         # The store is named by where the repository was; one that was moved has the same commits.
-        if not is_known and not _has_commit(git, located.common_dir, workspace.base_commit):
+        if not is_known and not has_commit(git, located.common_dir, workspace.base_commit):
             raise WorkspaceError(
                 f"workspace {workspace.id} was made from another repository than the one that "
                 f"'{workspace.root}' is in now: '{located.common_dir}'",
