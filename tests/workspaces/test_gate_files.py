@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from nightherd.errors import NightherdError, NotFoundError, RefusedError
 from nightherd.workspaces.gate_files import LARGEST_BYTES, LocalGateFiles
+from soak import often
 
 
 @pytest.fixture
@@ -93,3 +96,36 @@ def test_missing_file_or_directory_is_named(files: LocalGateFiles, work: Path) -
         files.write(str(work), "docs/plan.md", "text")
     with pytest.raises(NightherdError):
         files.read(str(work / "gone"), "plan.md")
+
+
+def test_directory_that_becomes_a_link_meanwhile_is_never_written_through(
+    files: LocalGateFiles, work: Path
+) -> None:
+    outside, inside, away = work.parent / "outside", work / "docs", work / "away"
+    outside.mkdir()
+    inside.mkdir()
+    (outside / "plan.md").write_text("mine")
+    link = work / "link"
+    link.symlink_to(outside)
+    is_over = threading.Event()
+
+    def swap() -> None:
+        while not is_over.is_set():
+            inside.rename(away)
+            link.rename(inside)
+            inside.rename(link)
+            away.rename(inside)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for number in range(often(2_000, soak=50_000)):
+            with suppress(NightherdError):
+                files.write(str(work), "docs/plan.md", f"{number}")
+            with suppress(NightherdError):
+                assert files.read(str(work), "docs/plan.md") != "mine"
+    finally:
+        is_over.set()
+        thread.join()
+    assert {path.name: path.read_text() for path in outside.iterdir()} == {"plan.md": "mine"}
+    assert {path.name for path in inside.iterdir()} <= {"plan.md"}

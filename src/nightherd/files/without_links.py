@@ -22,13 +22,14 @@ def replace_without_links(
 ) -> None:
     """Replace the file at the absolute `path`, whole or not at all; a link in its place is replaced, never followed.
 
-    `OSError` where a directory on the way is missing or a link. `times` are those of its last use and change, in ns.
+    It belongs to the owner of its directory, as far as that can be. `OSError` where a directory on the way is missing or a link. `times` are those of its last use and change, in ns.
     """
     directory = open_directory(path.parent)
     temp = temp_name_for(path.name)
     try:
         handle = os.open(temp, NEW, mode, dir_fd=directory)
         try:
+            _give_to_owner(handle, directory)
             write_all(handle, data)
             if times is not None:
                 os.utime(handle, ns=times)
@@ -61,6 +62,13 @@ def make_directories(root: Path, name: str) -> None:
             directory = inner
     finally:
         os.close(directory)
+
+
+def _give_to_owner(handle: int, directory: int) -> None:
+    """Where root writes, the file is of whom its directory is of: an agent that runs as another user can go on with it."""
+    if os.geteuid() == 0:
+        status = os.stat(".", dir_fd=directory)
+        os.fchown(handle, status.st_uid, status.st_gid)
 
 
 def _sync(directory: int) -> None:

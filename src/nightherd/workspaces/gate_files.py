@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 from nightherd.errors import InvalidValueError, NotFoundError, RefusedError
-from nightherd.files.atomic import atomic_write_file
 from nightherd.files.paths import follow, safe_child
 from nightherd.files.regular import open_regular
+from nightherd.files.without_links import replace_without_links
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import no_probe
 from nightherd.workspaces.comparing import GitSnapshots
 from nightherd.workspaces.files import LocalWorkspaceFiles
+from nightherd.workspaces.git import failure
 
 LARGEST_BYTES = 512 * 1024
 """Of a file that a gate shows."""
@@ -31,7 +33,7 @@ class LocalGateFiles:
 
     def read(self, directory: str, path: str) -> str:
         """Return the text of a file; `NotFoundError` without one, `RefusedError` for what is no text a person reads."""
-        place = follow(_place(directory, path))
+        place = _place(directory, path)
         try:
             with open_regular(place, follows_links=False) as file:
                 content = file.read(LARGEST_BYTES + 1)
@@ -52,14 +54,23 @@ class LocalGateFiles:
 
     def write(self, directory: str, path: str, text: str) -> None:
         """Replace the file, whole or not at all; its permissions stay."""
-        place = follow(_place(directory, path))
+        place = _place(directory, path)
         try:
-            mode = place.stat().st_mode & 0o777
+            mode = place.lstat().st_mode & 0o777
         except OSError:
             mode = NEW_FILE
         if not place.parent.is_dir():
             raise NotFoundError(f"there is no directory for {path} in {directory}")
-        atomic_write_file(place, text, mode=mode)
+        try:
+            replace_without_links(place, text.encode(), mode=mode)
+        except UnicodeEncodeError as error:
+            raise RefusedError(f"the text for {path} is not UTF-8") from error
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT):
+                raise RefusedError(
+                    f"{path} in {directory} cannot be written: a directory on the way was replaced meanwhile"
+                ) from error
+            raise failure(error, f"{path} in {directory} cannot be written") from error
 
     def patch(self, store: str, before: str, after: str, *, other: str | None = None) -> bytes:
         """Return the difference of two snapshots as a git patch."""
@@ -67,15 +78,23 @@ class LocalGateFiles:
 
 
 def _place(directory: str, path: str) -> Path:
-    """The path of the file; absolute ones count too, if they are in the directory."""
+    """The real path of the file, in the real directory; absolute paths count too, if they are in the directory.
+
+    Links are followed once, and what they lead to is checked: an agent may exchange them meanwhile.
+    """
     root = Path(directory)
     name = path
+    refusal = RefusedError(f"{path} is not in {directory}, where the run works")
     if path.startswith("/"):
         try:
             name = str(Path(os.path.normpath(path)).relative_to(root))
         except ValueError:
-            raise RefusedError(f"{path} is not in {directory}, where the run works") from None
+            raise refusal from None
     try:
-        return safe_child(root, name)
-    except InvalidValueError as error:
-        raise RefusedError(f"{path} is not in {directory}, where the run works") from error
+        home = follow(root)
+        place = follow(safe_child(root, name))
+    except (InvalidValueError, OSError) as error:
+        raise refusal from error
+    if place == home or not place.is_relative_to(home):
+        raise refusal
+    return place

@@ -12,6 +12,8 @@ from anyio import to_thread
 
 from nightherd.errors import WorkspaceError
 from nightherd.files.atomic import atomic_write_json
+from nightherd.files.paths import follow
+from nightherd.files.regular import open_regular
 from nightherd.model.workspaces.policy import SetupCommand
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import WorkspaceFiles
@@ -21,6 +23,7 @@ from nightherd.workspaces.record import FOLDER, SETUP
 MOST_KEPT = 10
 """Results of commands that are kept; the oldest go first."""
 BLOCK = 1024 * 1024
+ABSENT = b"absent"
 
 
 class _Done(msgspec.Struct):
@@ -129,14 +132,18 @@ class LocalSetupCache:
 
 
 def _content_hash(path: Path, top: Path) -> bytes:
+    """The hash of a file of the workspace; the same for all that is none, or that leads out of it."""
     try:
+        home, place = follow(top), follow(_inside(path, top))
+        if not place.is_relative_to(home):
+            return ABSENT
         digest = hashlib.sha256()
-        with _inside(path, top).open("rb") as file:
+        with open_regular(place, follows_links=False) as file:
             while block := file.read(BLOCK):
                 digest.update(block)
         return digest.digest()
     except (OSError, WorkspaceError):
-        return b"absent"
+        return ABSENT
 
 
 def _inside(path: Path, top: Path) -> Path:

@@ -1,0 +1,62 @@
+"""Writing below directories that an agent can change: links on the way are refused, one at the end is replaced."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nightherd.files.git_directories import git_directories
+from nightherd.files.without_links import make_directories, replace_without_links
+
+
+def test_file_is_replaced_and_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    (tmp_path / "file").symlink_to(outside)
+    replace_without_links(tmp_path / "file", b"new", mode=0o640, times=(5, 6))
+    assert not (tmp_path / "file").is_symlink()
+    assert (tmp_path / "file").read_text() == "new"
+    status = (tmp_path / "file").stat()
+    assert (status.st_mode & 0o777, status.st_mtime_ns) == (0o640, 6)
+    assert outside.read_text() == "mine"
+
+
+def test_link_on_the_way_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+        replace_without_links(tmp_path / "link" / "file", b"x", mode=0o600)
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+        make_directories(tmp_path, "link/inner")
+    assert list((tmp_path / "real").iterdir()) == []
+
+
+def test_nothing_is_left_of_a_file_that_cannot_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    with pytest.raises(IsADirectoryError):
+        replace_without_links(tmp_path / "file", b"x", mode=0o600)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_file_is_of_whom_its_directory_is_of(tmp_path: Path) -> None:
+    os.chown(tmp_path, 1000, 1001)
+    replace_without_links(tmp_path / "file", b"x", mode=0o600)
+    status = (tmp_path / "file").stat()
+    assert (status.st_uid, status.st_gid) == (1000, 1001)
+
+
+def test_git_file_that_names_a_directory_of_something_else_names_nothing(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "HEAD").write_text("not git's")
+    work = tmp_path / "work"
+    work.mkdir()
+    assert git_directories(str(work)) == ()
+    (work / ".git").write_text(f"gitdir: {secrets}\n")
+    assert git_directories(str(work)) == (str(work / ".git"),)
+    (secrets / "commondir").write_text("/\n")
+    (secrets / "gitdir").write_text(f"{work}/.git\n")
+    assert git_directories(str(work)) == (str(work / ".git"),)
