@@ -6,16 +6,17 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
-from anyio import to_thread
+from anyio import from_thread, lowlevel, to_thread
 from msgspec.structs import replace
 
 from nightherd.errors import NightherdError, RefusedError
@@ -43,6 +44,8 @@ ASK_S = 0.5
 SESSION_LABEL, AGENT_LABEL, TERMS_LABEL, FOLDER_LABEL = (
     f"nightherd.{name}" for name in ("session", "agent", "terms", "folder")
 )
+IN_USE = ("running", "paused", "restarting")
+ENDED = ("exited", "dead")
 KEEPER_MARK = "NIGHTHERD_KEEPER"
 
 
@@ -127,8 +130,8 @@ class Containers:
         """Make a container and have it leased. What cannot be finished is removed again."""
         policy = wanted.policy
         image_id = await self._image(engine, policy.image)
-        folder = await to_thread.run_sync(self._make_folder, wanted)
         self._check_mounts(wanted)
+        folder = await to_thread.run_sync(self._make_folder, wanted)
         body = self._body(wanted, folder)
         name = f"nightherd-{wanted.execution}-{random_text(6)}".replace(":", "-")
         container: str | None = None
@@ -225,6 +228,11 @@ class Containers:
             mounts=self._mounts(wanted, folder),
             hidden=(*wanted.layout.tmpfs, *wanted.policy.tmpfs, HOME, "/tmp"),  # noqa: S108 inside
             scratch=str(folder / "files"),
+            destroy=partial(
+                from_thread.run,
+                partial(engine.remove, container, force=True),
+                token=lowlevel.current_token(),
+            ),
             margin_s=self.keepers.margin_s,
             grace_s=min(wanted.grace.total_seconds(), 5.0),
         )
@@ -258,7 +266,7 @@ class Containers:
         """A container that waits for this session, made on the same terms; others of the session are removed."""
         for found in await engine.list({FLEET_LABEL: self.fleet, SESSION_LABEL: wanted.session}):
             labels, container = found.get("Labels") or {}, str(found["Id"])
-            folder = self.root / str(labels.get(FOLDER_LABEL, "-"))
+            folder = self._folder(found)
             is_fit = labels.get(TERMS_LABEL) == terms_of(wanted) and found.get("State") == "running"
             if is_fit:
                 with suppress(NightherdError, OSError):
@@ -272,19 +280,57 @@ class Containers:
                             is_reused=True,
                         )
                     continue  # another job of the session has it
-            if found.get("State") != "running" or not is_fit:
-                await self._remove(engine, container, folder)
+            await self._remove_unused(engine, found)
         return None
 
     async def _remove_idle(self, engine: Engine, wanted: Wanted) -> None:
-        """Keep the newest `max_containers` of the agent, and none that has ended."""
+        """Keep the newest `max_containers` of the agent that wait for a job, and none that has ended."""
         kept = 0
         found = await engine.list({FLEET_LABEL: self.fleet, AGENT_LABEL: wanted.agent})
         for one in sorted(found, key=lambda one: -int(one.get("Created", 0))):
-            kept += one.get("State") == "running"
-            if one.get("State") != "running" or kept > wanted.policy.max_containers:
-                folder = self.root / str((one.get("Labels") or {}).get(FOLDER_LABEL, "-"))
-                await self._remove(engine, str(one["Id"]), folder)
+            is_running = one.get("State") == "running"
+            if is_running and await self._is_idle(engine, one):
+                kept += 1
+                if kept <= wanted.policy.max_containers:
+                    continue
+            await self._remove_unused(engine, one)
+
+    async def _remove_unused(self, engine: Engine, found: Mapping[str, Any]) -> None:
+        """Remove a container that has ended, or that waits for a job: one that is leased first is nobody else's."""
+        container = str(found["Id"])
+        if found.get("State") in IN_USE:
+            place = await self._place(engine, container, self._folder(found))
+            try:
+                if place is None or not await to_thread.run_sync(
+                    place.lease, time.monotonic() + 60
+                ):
+                    return
+            except ContainerGoneError:
+                return  # it is about to listen, or to end
+            place.close()
+        elif found.get("State") not in ENDED:
+            return  # it is being made, or removed
+        await self._remove(engine, container, self._folder(found))
+
+    async def _is_idle(self, engine: Engine, found: Mapping[str, Any]) -> bool:
+        place = await self._place(engine, str(found["Id"]), self._folder(found))
+        if place is None:
+            return False
+        try:
+            return await to_thread.run_sync(place.is_idle)
+        except ContainerGoneError:
+            return False
+
+    async def _place(self, engine: Engine, container: str, folder: Path) -> ContainerPlace | None:
+        """A container that some worker has made; None when it is gone."""
+        try:
+            state = (await engine.inspect(container))["State"]
+        except NightherdError:
+            return None
+        return ContainerPlace(directory=folder / "run", init_pid=int(state["Pid"]), user=(0, 0))
+
+    def _folder(self, found: Mapping[str, Any]) -> Path:
+        return self.root / str((found.get("Labels") or {}).get(FOLDER_LABEL, "-"))
 
     async def _remove(self, engine: Engine, container: str, folder: Path) -> None:
         """Remove a container with everything that runs in it, and its directory. What fails is left for the next sweep."""

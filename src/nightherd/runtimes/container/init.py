@@ -6,9 +6,10 @@ It listens on a unix socket in a directory of the host. Each request is one pack
                                   well. `beat DEADLINE` and `release SECONDS` follow on it. Answer: `leased`, or `busy`
     keep                          a keeper with these descriptors as its 0, 1, 2, and so on. Answer: `kept PID`
     end PIDS MARK...              kills the trees of these processes, and all that carry the marks. Answer: `ended KILLED LEFT`
+    peek                          whether there is a lease. Answer: `idle`, or `busy`
     listen                        a listening TCP socket on the container's own loopback. Answer: `listening PORT`, with it
 
-Only processes outside of the container are listened to: their pid is 0 in here. When the lease ends, or its connection
+Only processes outside of the container are listened to: their pid is 0 in here, also that of who sends a signal. When the lease ends, or its connection
 closes without `release`, every process is ended and so is the container. After `release`, every process is ended and the
 container waits that many seconds for the next lease. Only modules that are in every Python are loaded.
 """
@@ -35,6 +36,11 @@ POLL_S = 0.02
 LONGEST_PACKET = 65_536
 MOST_DESCRIPTORS = 16
 PR_SET_DUMPABLE = 4
+ASKED_TO_END = (signal.SIGTERM, signal.SIGINT)
+SIGNAL_SET_BYTES = 128
+"""Of a `sigset_t`, in every C library for Linux."""
+SIGNAL_INFO = struct.Struct("IiiI112x")
+"""A `signalfd_siginfo`, as far as the pid of the sender."""
 FOREVER = float("inf")
 
 
@@ -57,8 +63,8 @@ class _Init:
         os.set_blocking(wake_in, False)
         os.set_blocking(self._wake, False)
         signal.set_wakeup_fd(wake_in, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
-            signal.signal(number, _heard)
+        signal.signal(signal.SIGCHLD, _heard)
+        self._signals = _open_signals(ASKED_TO_END)
         self._is_over = False
         self._lease: socket.socket | None = None
         self._deadline = time.monotonic() + FIRST_LEASE_S
@@ -68,6 +74,7 @@ class _Init:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
+        self._poll.register(self._signals, select.POLLIN)
         self._listen(directory)
 
     def _listen(self, directory: str) -> None:
@@ -85,6 +92,9 @@ class _Init:
             wait_s = max(0.0, min(self._deadline - time.monotonic(), 3600.0))
             for descriptor, _ in self._poll.poll(wait_s * 1000 + 1):
                 if descriptor == self._wake:
+                    _drain(self._wake)
+                    _reap()
+                elif descriptor == self._signals:
                     self._take_signals()
                 elif descriptor == self._listener.fileno():
                     self._accept()
@@ -92,13 +102,11 @@ class _Init:
                     self._hear(self._connections[descriptor])
 
     def _take_signals(self) -> None:
-        try:
-            numbers = set(os.read(self._wake, 4096))
-        except BlockingIOError:
-            return
-        if signal.SIGTERM in numbers or signal.SIGINT in numbers:
-            self._is_over = True
-        _reap()
+        """The engine may end us, and so may who looks after it; what runs in here may not."""
+        taken = os.read(self._signals, SIGNAL_INFO.size * 16)
+        for _, _, _, sender in SIGNAL_INFO.iter_unpack(taken):
+            if sender == 0 or os.getpid() != 1:
+                self._is_over = True
 
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
@@ -151,9 +159,11 @@ class _Init:
         elif order == b"release" and connection is self._lease:
             self._release(connection, float(values[0]))
         elif order == b"keep" and descriptors:
-            _reply(connection, b"kept %d" % self._keep(descriptors))
+            self._keep(connection, descriptors)
         elif order == b"end" and values:
             self._end(connection, values)
+        elif order == b"peek":
+            _reply(connection, b"idle" if self._lease is None else b"busy")
         elif order == b"listen":
             _lend_listener(connection)
         else:
@@ -175,19 +185,28 @@ class _Init:
         self._deadline = time.monotonic() + wait_s
         _reply(connection, b"released")
 
-    def _keep(self, descriptors: list[int]) -> int:
+    def _keep(self, connection: socket.socket, descriptors: list[int]) -> None:
         """Start a keeper: a fork of this process, which has loaded all that a keeper needs."""
-        pid = os.fork()  # safe: there is one thread
+        try:
+            pid = os.fork()  # safe: there is one thread
+        except OSError as error:  # the agent has as many processes as a container may have
+            _reply(connection, b"refused %d" % (error.errno or 0))
+            return
         if pid == 0:
             try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, ())
                 guard.take_over(descriptors)
             finally:
                 os._exit(127)
-        return pid
+        _reply(connection, b"kept %d" % pid)
 
     def _end(self, connection: socket.socket, values: list[bytes]) -> None:
         """In a process of its own: it may take seconds, and the lease must be heard meanwhile."""
-        if os.fork() != 0:
+        try:
+            child = os.fork()
+        except OSError:  # there are too many processes; then this one does it
+            child = -1
+        if child > 0:
             return
         try:
             roots = frozenset(int(pid) for pid in values[0].split(b",") if pid not in (b"", b"0"))
@@ -197,7 +216,8 @@ class _Init:
             killed, left = _kill(census)
             _reply(connection, b"ended %d %d" % (killed, left))
         finally:
-            os._exit(0)
+            if child == 0:
+                os._exit(0)
 
     def end_all(self) -> None:
         """End every process of the container but this one: SIGTERM, the grace, SIGKILL."""
@@ -213,6 +233,24 @@ class _Init:
                 return
             _reap()
             time.sleep(POLL_S)
+
+
+def _open_signals(numbers: tuple[int, ...]) -> int:
+    """A descriptor on which these signals arrive, with who sent them; they do nothing else any more."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    mask = sum(1 << (number - 1) for number in numbers).to_bytes(8, sys.byteorder)
+    padded = mask + bytes(SIGNAL_SET_BYTES - len(mask))
+    opened = ctypes.CDLL(None).signalfd(-1, padded, os.O_CLOEXEC | os.O_NONBLOCK)
+    if opened < 0:
+        raise OSError("signalfd failed")
+    return int(opened)
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        os.read(descriptor, 4096)
+    except BlockingIOError:
+        pass
 
 
 def _heard(_number: int, _frame: object) -> None:

@@ -7,13 +7,14 @@ import posixpath
 import socket
 import struct
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
 from anyio import to_thread
 
+from nightherd.errors import NightherdError
 from nightherd.model.containers.policy import Mount
 from nightherd.runtimes.container.init import LONGEST_PACKET, SOCKET
 from nightherd.runtimes.container.library import LIBRARY
@@ -36,7 +37,7 @@ class ContainerPlace:
     python = "python3"
     programs = PROGRAMS
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 what is known about a container
         self,
         *,
         directory: Path,
@@ -45,12 +46,14 @@ class ContainerPlace:
         mounts: Sequence[Mount] = (),
         hidden: Collection[str] = (),
         scratch: str | None = None,
+        destroy: Callable[[], object] = lambda: None,
         margin_s: float = 1.0,
         grace_s: float = 2.0,
     ) -> None:
         """`directory` has the socket, `init_pid` is what the engine says the pid of process 1 is.
 
-        `hidden` are directories inside that are in memory, whatever they are mounted over.
+        `hidden` are directories inside that are in memory, whatever they are mounted over. `destroy` has the engine remove
+        the container, from any thread: for one that does not answer any more.
         """
         self._mounts = {mount.target: os.path.realpath(mount.source) for mount in mounts}
         self._hidden = frozenset(hidden)
@@ -58,6 +61,7 @@ class ContainerPlace:
         self.directory = directory
         self._init_pid = init_pid
         self._user = user
+        self._destroy = destroy
         self._margin_s = margin_s
         self._grace_s = grace_s
         self._lock = threading.Lock()
@@ -82,6 +86,12 @@ class ContainerPlace:
         with self._lock:
             self._lease = connection
         return True
+
+    def is_idle(self) -> bool:
+        """Whether no worker has it leased now; `ContainerGoneError` when it does not answer."""
+        with self._connection() as connection:
+            answer, _ = _ask(connection, b"peek")
+        return answer == [b"idle"]
 
     def send_heartbeat(self, deadline: float) -> None:
         """The lease now ends at `deadline`. May be called from any thread."""
@@ -126,6 +136,8 @@ class ContainerPlace:
         match answer:
             case [b"kept", pid]:
                 return int(pid)
+            case [b"refused", number] if int(number):
+                raise OSError(int(number), os.strerror(int(number)), "a process in the container")
             case _:
                 raise ContainerGoneError("the container refused to start a process")
 
@@ -133,13 +145,20 @@ class ContainerPlace:
         """Process 1 does that."""
 
     def end(self, marks: frozenset[bytes], roots: frozenset[int]) -> tuple[int, int]:
-        """Kill them inside; none is left where there is no container any more."""
+        """Kill them inside. A container that does not answer, because it is paused or worse, is removed with all in it."""
         pids = b",".join(str(pid).encode() for pid in sorted(roots)) or b"0"
         try:
             with self._connection() as connection:
                 connection.settimeout(END_S)
                 answer, _ = _ask(connection, b" ".join((b"end", pids, *sorted(marks))))
         except ContainerGoneError:
+            try:
+                self._destroy()
+            except (
+                NightherdError,
+                RuntimeError,
+            ):  # the engine does not answer, or our event loop has ended
+                return 0, 1
             return 0, 0
         match answer:
             case [b"ended", killed, left]:
