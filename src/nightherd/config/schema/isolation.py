@@ -163,7 +163,7 @@ class FleetDocker(AgentDocker):
     """What only the fleet file may say on top."""
 
     image: Filling = Field(
-        DEFAULT_IMAGE, description="Image to run; nightherd container build makes the default."
+        DEFAULT_IMAGE, description="Image to run; it must exist on this machine."
     )
     socket: Socket | None = Field(
         None, description="Where the engine listens: a path or unix:///path; else it is searched."

@@ -259,7 +259,7 @@ class Containers:
                 text = (await engine.logs(container)).strip()[-500:]
                 raise NightherdError(
                     f"the container does not start (exit code {state.get('ExitCode')}): {text}",
-                    hint="nightherd container check IMAGE says what an image needs",
+                    hint="the image needs python3 of version 3.9 or newer; checking the image lists all that it needs",
                 )
 
     async def _reuse(self, engine: Engine, wanted: Wanted) -> Running | None:
