@@ -13,20 +13,17 @@ GITDIR = "gitdir: "
 
 
 def git_directories(directory: str) -> tuple[str, ...]:
-    """What git keeps about a work tree, at its top: its `.git`, what that names, and the objects it borrows.
+    """What git keeps about a work tree: the `.git` at its top, and the repository of a worktree.
 
-    A `.git` file counts only where the other side agrees: a worktree's is named by its repository in turn.
+    Whoever can write the work tree can write a `.git` that names any directory. So a repository elsewhere counts only where
+    it names this work tree in turn, and objects that one borrows do not count: they may be named by the same hand.
     """
     own = Path(directory) / ".git"
     if not os.path.lexists(own):
         return ()
-    if own.is_dir():
-        return (str(own), *alternates(own / "objects"))
-    git_dir = _named(own)
+    git_dir = None if own.is_dir() else _named(own)
     if git_dir is None or not (git_dir / "HEAD").is_file():
         return (str(own),)
-    if (git_dir / "objects").is_dir():  # of a submodule, or kept elsewhere
-        return (str(own), str(git_dir), *alternates(git_dir / "objects"))
     common_dir = _line(git_dir / "commondir")
     back = _line(git_dir / "gitdir")
     if not common_dir or not back or not _is_same(git_dir / back, own):
@@ -34,7 +31,7 @@ def git_directories(directory: str) -> tuple[str, ...]:
     common = Path(os.path.normpath(git_dir / common_dir))
     if not (common / "objects").is_dir() or git_dir.parent != common / "worktrees":
         return (str(own),)
-    return (str(own), str(common), *alternates(common / "objects"))
+    return (str(own), str(common))
 
 
 def alternates(objects: Path, depth: int = DEPTH) -> tuple[str, ...]:
