@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nightherd.model.containers.layout import SharedFiles, lay_out
+from nightherd.model.containers.layout import SharedFiles, lay_out, leading_out
 
 
 def seen(shared: SharedFiles, links: dict[str, str] | None = None) -> dict[str, tuple[str, bool]]:
@@ -52,3 +52,19 @@ def test_link_that_an_agent_has_put_in_the_place_of_a_protected_file_is_not_foll
     found = seen(shared, {"/srv/shop/.git": "/home/me/.ssh", "/srv/shop/run": "/home/me/key"})
 
     assert set(found) == {"/srv/shop", "/workspace"}
+
+
+def test_path_below_a_directory_of_the_agent_must_lie_there() -> None:
+    links = {
+        "/srv/shop": "/data/shop",
+        "/srv/shop/in": "/data/shop/deep/in",
+        "/srv/shop/out": "/home/me",
+    }
+
+    found = leading_out(
+        ("/srv/shop", "/srv/shop/in", "/srv/shop/./out", "/opt/link", "/srv/shopping"),
+        writable=("/srv/shop",),
+        real_path=lambda path: links.get(path, "/elsewhere" if path == "/opt/link" else path),
+    )
+
+    assert found == ["/srv/shop/out"]

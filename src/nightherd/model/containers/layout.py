@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from nightherd.model.containers.mounts import WORKSPACE
+from nightherd.model.containers.mounts import WORKSPACE, is_within
 from nightherd.model.containers.policy import Mount
 
 CLOSED = ("/root",)
@@ -89,6 +89,23 @@ def lay_out(
         if any(mount.target.startswith(f"{path}/") for mount in mounts)
     }
     return Layout(mounts=tuple(mounts), tmpfs={**closed, **hidden})
+
+
+def leading_out(
+    paths: Iterable[str], *, writable: Iterable[str], real_path: Callable[[str], str]
+) -> list[str]:
+    """Those of `paths`, absolute ones, that are named below a directory which an agent can write, and lie elsewhere.
+
+    The agent could have put a link there, to be given what it leads to.
+    """
+    directories = {(posixpath.normpath(one), real_path(one)) for one in writable}
+    return [
+        path
+        for path in map(posixpath.normpath, paths)
+        for named, real in directories
+        if any(is_within(path, one) and path != one for one in (named, real))
+        and not is_within(real_path(path), real)
+    ]
 
 
 def hides_system(path: str) -> bool:

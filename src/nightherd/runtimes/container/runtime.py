@@ -14,7 +14,13 @@ from msgspec.structs import replace
 
 from nightherd.errors import ContainerEngineError, FencedError, NightherdError, RefusedError
 from nightherd.files.git_directories import git_directories
-from nightherd.model.containers.layout import Layout, SharedFiles, hides_system, lay_out
+from nightherd.model.containers.layout import (
+    Layout,
+    SharedFiles,
+    hides_system,
+    lay_out,
+    leading_out,
+)
 from nightherd.model.containers.policy import ContainerPolicy
 from nightherd.model.containers.user import Ids, choose_user
 from nightherd.model.containers.variables import TOKEN, variables_inside
@@ -99,6 +105,7 @@ class ContainerRuntime:
 
     def _wanted(self, request: RuntimeRequest, policy: ContainerPolicy) -> tuple[Wanted, Path]:
         agent = request.agent
+        _check_links(request, policy)
         directory = os.path.realpath(agent.working_directory)
         if not Path(directory).is_dir():
             raise RefusedError(f"there is no directory {directory} to run in")
@@ -225,6 +232,26 @@ def _failure(error: NightherdError) -> ErrorEvent:
     if isinstance(error, ContainerEngineError):
         return ErrorEvent(message=text, code="container_engine", extra={"recoverable": True})
     return ErrorEvent(message=text, code="container")
+
+
+def _check_links(request: RuntimeRequest, policy: ContainerPolicy) -> None:
+    """Refuse to mount what an agent has chosen by a link in a directory of its own."""
+    agent = request.agent
+    found = leading_out(
+        (
+            agent.working_directory,
+            *agent.add_dirs,
+            *(plugin.path for plugin in agent.plugins),
+            *(volume.source for volume in policy.volumes),
+        ),
+        writable=(request.workspace or agent.working_directory, *agent.add_dirs),
+        real_path=os.path.realpath,
+    )
+    for path in found:
+        raise RefusedError(
+            f"{path} is not mounted into a container: it is reached by a link that the agent could have made",
+            hint="name the directory itself",
+        )
 
 
 def _empty_file(root: Path) -> Path:
