@@ -225,7 +225,6 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
     folder.write("agent.yaml", "name: a\nmodel: x\nchat:\n  discord: {}\n")
     folder.fleet("""\
         web: {open_browser: true}
-        defaults: {docker: {network: egress}}
         agents:
           - path: agent.yaml
           - name: b
@@ -236,8 +235,7 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
     assert folder.errors() == []
     assert folder.notices() == [
         "nightherd.yaml:1:7 'web.open_browser' is not active yet: the dashboard",
-        "nightherd.yaml:2:21 'docker.network: egress' is not active yet: allow-lists of hosts",
-        "nightherd.yaml:7:5 'work_source' is not active yet: work sources",
+        "nightherd.yaml:6:5 'work_source' is not active yet: work sources",
         "agent.yaml:3:1 'chat' is not active yet: chat",
     ]
 

@@ -23,15 +23,15 @@ agents:
     runtime: scripted
     default_prompt: go
     allowed_tools: [Bash]
-    docker: {enabled: true,
-      network: egress}
+    sandbox: {
+      enabled: true}
     script: [{tool: Bash, input: {command: touch escaped}}]
     schedules: {often: {interval: 1s}}
     chat: {slack: {channels: []}}
   - name: free
     runtime: scripted
     default_prompt: go
-    docker: {enabled: false, network: egress}
+    sandbox: {enabled: false}
     script:
       - tool: Spawn
         input: {agent: caged, prompt: go}
@@ -45,7 +45,7 @@ agents:
     limits: {spend: 0.50}
 """
 WHERE = "nightherd.yaml:7:7"
-WHY = "'docker.network: egress' asks for a network with an allow-list, and there is none yet"
+WHY = "'sandbox.enabled' asks for a sandbox, which only Claude has"
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_run_of_an_unpriced_model_is_a_located_error(cli: Cli, nowhere: Path) ->
 
 
 @pytest.mark.parametrize("options", [[], ["-q"], ["--detach"], ["--json"]])
-def test_run_of_an_agent_that_asks_for_an_allow_list_is_a_located_error(
+def test_run_of_an_agent_that_asks_for_a_sandbox_is_a_located_error(
     options: list[str], cli: Cli, caged: Path
 ) -> None:
     ran = cli("run", "caged", *options)
@@ -95,7 +95,7 @@ def test_a_worker_runs_the_others_and_says_who_does_not_run(cli: Cli, caged: Pat
     assert (
         "hooks.after_run[0] is told nothing: the variable SLACK_BOT_TOKEN is not set" in worked.err
     )
-    assert "'docker.network: egress' is not active yet: allow-lists of hosts" in worked.err
+    assert "'sandbox' is not active yet: running agents with Claude" in worked.err
     (job,) = cli("jobs", "--json").data
     assert (job["agent"], job["status"]) == ("free", "completed")
     assert not (caged / "escaped").exists(), "nor does it run for another job"
@@ -150,7 +150,7 @@ def test_a_program_is_refused_too(caged: Path) -> None:
         async with open_fleet(caged) as fleet:
             await fleet.execute(Order(agent="caged", prompt="go"))
 
-    with pytest.raises(AgentBlockedError, match="asks for a network with an allow-list"):
+    with pytest.raises(AgentBlockedError, match="asks for a sandbox"):
         anyio.run(run)
 
 
@@ -176,7 +176,7 @@ def test_a_job_from_before_waits_and_is_not_resumed(cli: Cli, caged: Path) -> No
         ("runtime: scripted\n    script: [{say: hi}]\n    sandbox: {enabled: true}", True),
         ("runtime: native\n    model: x:y\n    sandbox: {enabled: false}", False),
         ("runtime: sdk\n    sandbox: {enabled: true}", False),
-        ("docker: {enabled: true, network: egress}", True),
+        ("docker: {enabled: true, network: egress}", False),
         ("docker: {network: egress}", False),
         ("docker: {enabled: false}", False),
     ],
@@ -191,9 +191,8 @@ def test_what_the_whole_fleet_asks_for_is_for_every_agent_that_says_nothing_else
     cli: Cli, nowhere: Path
 ) -> None:
     (nowhere / "nightherd.yaml").write_text(
-        "docker: {enabled: true, network: egress}\n"
-        "defaults: {runtime: scripted, script: [{say: hi}], default_prompt: go}\n"
-        "agents: [{name: a}, {name: b, docker: {enabled: false}}]\n"
+        "defaults: {runtime: scripted, script: [{say: hi}], default_prompt: go, sandbox: {enabled: true}}\n"
+        "agents: [{name: a}, {name: b, sandbox: {enabled: false}}]\n"
     )
 
     assert (cli("run", "a").code, cli("run", "b").code) == (78, 0)

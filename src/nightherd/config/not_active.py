@@ -56,11 +56,6 @@ class Waiting(msgspec.Struct, frozen=True):
 
 CLAUDE = "running agents with Claude"
 
-EGRESS = Protection(
-    "docker.enabled",
-    "a network with an allow-list, and there is none yet",
-    "set docker.network: none, or bridge for a container that can reach every host",
-)
 SANDBOX = Protection(
     "sandbox.enabled",
     "a sandbox, which only Claude has",
@@ -92,7 +87,6 @@ AGENT_KEYS = (
         CLAUDE,
         is_used_by=lambda runtime: runtime.supports_plugins or not runtime.uses_model,
     ),
-    Waiting("docker.network", "allow-lists of hosts", frozenset({"egress"}), protection=EGRESS),
     Waiting("work_source", "work sources"),
     Waiting("chat", "chat"),
 )

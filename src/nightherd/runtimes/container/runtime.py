@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from nightherd.errors import ContainerEngineError, FencedError, NightherdError, RefusedError
 from nightherd.files.git_directories import git_directories
+from nightherd.model.containers.egress import EgressRules, implied_hosts, proxy_variables
 from nightherd.model.containers.layout import (
     Layout,
     SharedFiles,
@@ -21,7 +22,7 @@ from nightherd.model.containers.layout import (
     lay_out,
     leading_out,
 )
-from nightherd.model.containers.policy import ContainerPolicy
+from nightherd.model.containers.policy import ContainerNetwork, ContainerPolicy
 from nightherd.model.containers.user import Ids, choose_user
 from nightherd.model.containers.variables import TOKEN, variables_inside
 from nightherd.model.journal.event import ErrorEvent, Event, describe, is_terminal
@@ -33,11 +34,16 @@ from nightherd.ports import Runtime, RuntimeRequest
 from nightherd.runtimes.claude.installation import InstalledClaude
 from nightherd.runtimes.container.containers import Containers, Running, Wanted, give
 from nightherd.runtimes.container.credentials import access_token
+from nightherd.runtimes.container.dial import Resolve, resolve
+from nightherd.runtimes.container.egress import egress_proxy
+from nightherd.runtimes.container.egress_notices import EgressNotices
 from nightherd.runtimes.container.ownership import give_tree
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.keeper.process import finish, kept_process
 
 CLAUDE_CONFIG = "CLAUDE_CONFIG_DIR"
+QUIET = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"
+"""Has Claude try no hosts but that of its API."""
 VERSION = timedelta(seconds=60)
 """How long `claude --version` may take inside."""
 
@@ -48,13 +54,25 @@ class ContainerRuntime:
     """Implements the `Runtime` port for agents with a container."""
 
     def __init__(
-        self, containers: Containers, make: Make, state_dir: Path, grace: timedelta
+        self,
+        containers: Containers,
+        make: Make,
+        state_dir: Path,
+        grace: timedelta,
+        *,
+        resolve: Resolve = resolve,
+        allow_private: bool = False,
     ) -> None:
-        """`make` gives the runtime that is put into the container, for keepers that start processes inside."""
+        """`make` gives the runtime that is put into the container, for keepers that start processes inside.
+
+        With `network: egress`, `resolve` finds the addresses of allowed hosts, which must be public without `allow_private`.
+        """
         self._containers = containers
         self._make = make
         self._state_dir = state_dir
         self._grace = grace
+        self._resolve = resolve
+        self._allow_private = allow_private
         self._versions: dict[str, InstalledClaude] = {}
         """What `claude` an image has, by the image's id."""
 
@@ -63,9 +81,10 @@ class ContainerRuntime:
         policy = request.agent.container
         if policy is None:
             raise ValueError("the agent has no container")
+        notices = EgressNotices()
         async with AsyncExitStack() as stack:
             try:
-                opened = self._opened(request, policy)
+                opened = self._opened(request, policy, notices)
                 running, inner, inside = await stack.enter_async_context(opened)
             except FencedError:
                 raise
@@ -80,7 +99,7 @@ class ContainerRuntime:
                     is_reused=running.is_reused,
                 )
             )
-            async with aclosing(inner.execute(inside)) as events:
+            async with aclosing(notices.among(inner.execute(inside), request.late)) as events:
                 async for event in events:
                     # After this one, nothing more is asked for: the iteration is closed, not finished.
                     running.is_done = is_terminal(event)
@@ -88,13 +107,17 @@ class ContainerRuntime:
 
     @asynccontextmanager
     async def _opened(
-        self, request: RuntimeRequest, policy: ContainerPolicy
+        self, request: RuntimeRequest, policy: ContainerPolicy, notices: EgressNotices
     ) -> AsyncIterator[tuple[Running, Runtime, RuntimeRequest]]:
         wanted, config = await to_thread.run_sync(self._wanted, request, policy)
-        async with self._containers.open(wanted) as running:
+        async with (
+            self._containers.open(wanted) as running,
+            self._egress(
+                await self._inside(request, policy, config), policy, running, notices
+            ) as inside,
+        ):
             keepers = self._containers.keepers.branch(place=running.place)
             try:
-                inside = await self._inside(request, policy, config)
                 claude = None
                 if request.agent.runtime.needs_claude:
                     claude = await self._claude(running, keepers, inside)
@@ -102,6 +125,35 @@ class ContainerRuntime:
             finally:
                 await keepers.stop(self._grace)
                 self._containers.keepers.discard(keepers)
+
+    @asynccontextmanager
+    async def _egress(
+        self,
+        inside: RuntimeRequest,
+        policy: ContainerPolicy,
+        running: Running,
+        notices: EgressNotices,
+    ) -> AsyncIterator[RuntimeRequest]:
+        """The request with the variables of a proxy to the allowed hosts, where the network is that."""
+        if policy.network is not ContainerNetwork.EGRESS:
+            yield inside
+            return
+        needs_claude = inside.agent.runtime.needs_claude
+        rules = EgressRules(
+            allowed=policy.allowed_hosts,
+            implied=implied_hosts(inside.environment) if needs_claude else (),
+        )
+        listener = await to_thread.run_sync(running.place.listen)
+        async with egress_proxy(
+            listener,
+            rules,
+            notices.add,
+            resolve=self._resolve,
+            allow_private=self._allow_private,
+        ) as port:
+            quiet = {QUIET: "1"} if needs_claude else {}
+            environment = {**quiet, **inside.environment, **proxy_variables(port)}
+            yield replace(inside, environment=environment)
 
     def _wanted(self, request: RuntimeRequest, policy: ContainerPolicy) -> tuple[Wanted, Path]:
         agent = request.agent
