@@ -303,7 +303,7 @@ def secrets_of_agents(
     named: Collection[str] = (),
     exists: Exists = _never,
 ) -> Secrets:
-    """The secrets of an environment, and those given to MCP servers, hooks and repositories of `agents`."""
+    """The secrets of an environment, and those given to containers, MCP servers, hooks and repositories of `agents`."""
     found: dict[str, str] = {}
     for agent in agents:
         for values in _given_values(agent):
@@ -322,7 +322,9 @@ def _passwords(agent: Agent) -> Iterator[str]:
 
 
 def _given_values(agent: Agent) -> Iterator[Mapping[str, str]]:
-    """Return the values given to the agent's servers and hooks, by name; addresses and arguments under the server's or hook's."""
+    """Return the values given to the agent's container, servers and hooks, by name; addresses and arguments under the server's or hook's."""
+    if agent.container is not None:
+        yield agent.container.environment
     for server in agent.mcp_servers:
         yield server.env
         yield server.headers

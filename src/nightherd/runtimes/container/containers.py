@@ -44,6 +44,8 @@ ASK_S = 0.5
 SESSION_LABEL, AGENT_LABEL, TERMS_LABEL, FOLDER_LABEL = (
     f"nightherd.{name}" for name in ("session", "agent", "terms", "folder")
 )
+ABANDONED_S = 600.0
+"""A container that was made this long before the last one, and never started, has lost its worker."""
 IN_USE = ("running", "paused", "restarting")
 ENDED = ("exited", "dead")
 KEEPER_MARK = "NIGHTHERD_KEEPER"
@@ -142,6 +144,8 @@ class Containers:
             place = await self._leased(engine, container, wanted, folder)
             if place is None:
                 raise RefusedError(f"container {name} is used by another worker")
+            with suppress(NightherdError):
+                await self._remove_ended(engine)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._remove(engine, container or name, folder)
@@ -182,8 +186,11 @@ class Containers:
             TERMS_LABEL: terms_of(wanted),
             FOLDER_LABEL: folder.name,
         }
+        # The engine gives a directory in memory the mode of what it hides, which may be closed to others than its owner.
+        owner = f"uid={wanted.user.uid},gid={wanted.user.gid}"
+        ways = {path: f"{options},{owner}" for path, options in wanted.layout.tmpfs.items()}
         return create_body(
-            replace(wanted.policy, tmpfs={**wanted.policy.tmpfs, **wanted.layout.tmpfs}),
+            replace(wanted.policy, tmpfs={**wanted.policy.tmpfs, **ways}),
             name=wanted.agent.replace(".", "-"),
             user=str(wanted.user),
             mounts=self._mounts(wanted, folder),
@@ -294,6 +301,15 @@ class Containers:
                 if kept <= wanted.policy.max_containers:
                     continue
             await self._remove_unused(engine, one)
+
+    async def _remove_ended(self, engine: Engine) -> None:
+        """Remove what killed workers have left: containers that ended, or were never started."""
+        listed = await engine.list({FLEET: self.fleet})
+        newest = max((int(found.get("Created", 0)) for found in listed), default=0)
+        for found in listed:
+            is_old = newest - int(found.get("Created", 0)) > ABANDONED_S
+            if found.get("State") in ENDED or (found.get("State") == "created" and is_old):
+                await self._remove(engine, str(found["Id"]), self._folder(found))
 
     async def _remove_unused(self, engine: Engine, found: Mapping[str, Any]) -> None:
         """Remove a container that has ended, or that waits for a job: one that is leased first is nobody else's."""

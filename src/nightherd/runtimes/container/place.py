@@ -93,6 +93,19 @@ class ContainerPlace:
             answer, _ = _ask(connection, b"peek")
         return answer == [b"idle"]
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the container has ended under us: its end of the lease is closed."""
+        with self._lock:
+            if self._lease is None:
+                return True
+            try:
+                return not self._lease.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+
     def send_heartbeat(self, deadline: float) -> None:
         """The lease now ends at `deadline`. May be called from any thread."""
         with self._lock:

@@ -25,7 +25,13 @@ from nightherd.model.containers.layout import (
 from nightherd.model.containers.policy import ContainerNetwork, ContainerPolicy
 from nightherd.model.containers.user import Ids, choose_user
 from nightherd.model.containers.variables import TOKEN, variables_inside
-from nightherd.model.journal.event import ErrorEvent, Event, describe, is_terminal
+from nightherd.model.journal.event import (
+    ErrorEvent,
+    Event,
+    ToolResultEvent,
+    describe,
+    is_terminal,
+)
 from nightherd.model.journal.system import ContainerStarted
 from nightherd.model.permissions.protected import DOTENV, present_files
 from nightherd.model.secrets import knowing
@@ -101,6 +107,9 @@ class ContainerRuntime:
             )
             async with aclosing(notices.among(inner.execute(inside), request.late)) as events:
                 async for event in events:
+                    if _has_failed(event) and running.place.is_gone:
+                        yield _lost(running)
+                        return
                     # After this one, nothing more is asked for: the iteration is closed, not finished.
                     running.is_done = is_terminal(event)
                     yield event
@@ -276,6 +285,22 @@ class ContainerRuntime:
         if is_fine:
             self._versions[running.image_id] = installed
         return installed
+
+
+def _has_failed(event: Event) -> bool:
+    """Whether a container that has ended may be the reason for it."""
+    return isinstance(event, ErrorEvent) or (
+        isinstance(event, ToolResultEvent) and not event.success
+    )
+
+
+def _lost(running: Running) -> ErrorEvent:
+    """The event for a container that ended in the middle of a run; the next attempt gets a new one."""
+    return ErrorEvent(
+        message=f"container {running.id[:12]} ended while it was used: it was killed or removed, or ran out of memory",
+        code="container_gone",
+        extra={"recoverable": True},
+    )
 
 
 def _failure(error: NightherdError) -> ErrorEvent:
