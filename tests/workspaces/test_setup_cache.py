@@ -46,4 +46,6 @@ def test_file_that_is_none_counts_as_missing(scene: Scene, tmp_path: Path, what:
             (folder / "file").symlink_to("file")
         case "directory":
             (folder / "file").mkdir()
+        case _:
+            pass
     assert cache.key(scene.row(), COMMAND) == missing

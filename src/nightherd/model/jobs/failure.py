@@ -88,8 +88,6 @@ FAILURES = {
     "template": _begin(),
     "invalid_command": _begin(),
     "missing_program": _begin(),
-    "container": _begin(),
-    "container_engine": FailureKind(type=FailureType.INITIALIZATION, recoverable=True),
     "rate_limited": _passing(),
     "overloaded": _passing(),
     "server_error": _passing(),

@@ -304,7 +304,7 @@ class Containers:
 
     async def _remove_ended(self, engine: Engine) -> None:
         """Remove what killed workers have left: containers that ended, or were never started."""
-        listed = await engine.list({FLEET: self.fleet})
+        listed = await engine.list({FLEET_LABEL: self.fleet})
         newest = max((int(found.get("Created", 0)) for found in listed), default=0)
         for found in listed:
             is_old = newest - int(found.get("Created", 0)) > ABANDONED_S
