@@ -177,6 +177,24 @@ def test_what_is_sent_comes_back_whole_also_when_it_is_more_than_a_pipe_holds(
     assert anyio.run(echo) == data
 
 
+@pytest.mark.parametrize("holds_input", [False, True])
+def test_the_end_of_the_input_is_told_twice_and_the_keeper_stays(
+    tmp_path: Path, holds_input: bool
+) -> None:
+    """One that does not hold the input, or not any more, has something else under that number."""
+
+    async def work() -> Ending:
+        command = ("sh", "-c", "cat; sleep 0.5; exit 3")
+        async with kept(
+            tmp_path, *command, stdin=subprocess.PIPE, holds_input=holds_input
+        ) as process:
+            process.end_input()
+            process.end_input()
+            return await process.wait()
+
+    assert anyio.run(work) == Ending(returncode=3)
+
+
 def test_a_command_finds_the_end_of_an_input_that_its_keeper_held(tmp_path: Path) -> None:
     async def say_and_end() -> tuple[bytes, Ending]:
         async with kept(tmp_path, "cat", stdin=subprocess.PIPE, holds_input=True) as process:

@@ -234,11 +234,17 @@ class _Guard:
             elif order == b"stop":
                 self._end_because(b"stop", float(value))
             elif order == b"release":
-                _release()
+                self._release()
         for number in FORWARDED:
             if number in self._ears.signals:
                 self._forward(number)
         self._ears.signals.clear()
+
+    def _release(self) -> None:
+        """Let go of the command's input, for the worker means it to end. Without one, that number is of something else."""
+        if self._holds_input:
+            self._holds_input = False
+            os.close(HELD)
 
     def _forward(self, number: int) -> None:
         if self._status is None:
@@ -374,14 +380,6 @@ def _spawn_tied(program: bytes, instructions: Instructions, restored: list[int])
         os.waitpid(child, 0)
         raise OSError(int(code), os.strerror(int(code)))
     return child
-
-
-def _release() -> None:
-    """Let go of the command's input, for the worker means it to end."""
-    try:
-        os.close(HELD)
-    except OSError:  # it was not given, or is let go of already
-        pass
 
 
 def _say(line: bytes) -> None:
