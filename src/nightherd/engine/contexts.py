@@ -31,6 +31,7 @@ from nightherd.model.workflows.definition import WorkflowDefinition
 from nightherd.model.workflows.rows import PinnedWorkflow
 from nightherd.ports import (
     Clock,
+    CommandContainer,
     FinishedJournals,
     HookCarrier,
     Journal,
@@ -67,6 +68,7 @@ class AfterJob(Protocol):
         *,
         record: Callable[[Event], Event],
         answer: str | None = None,
+        container: CommandContainer | None = None,
     ) -> Outcome | None:
         """`job` stands as it will be settled; another outcome when it is not to be that one."""
 
@@ -82,6 +84,7 @@ class NothingAfter:
         *,
         record: Callable[[Event], Event],
         answer: str | None = None,
+        container: CommandContainer | None = None,
     ) -> Outcome | None:
         """Nothing is done, and the outcome stays."""
         return None

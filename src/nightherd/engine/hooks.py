@@ -42,8 +42,8 @@ from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.jobs.outcome import Outcome
 from nightherd.model.journal.event import ErrorEvent, Event, describe
 from nightherd.model.journal.recollection import Remembered, remembered
-from nightherd.model.journal.system import HookRan
-from nightherd.ports import HookCall, HookCarrier, HookResult
+from nightherd.model.journal.system import HookRan, Warned
+from nightherd.ports import CommandContainer, HookCall, HookCarrier, HookResult
 from nightherd.views.jobs import own_job
 
 SCHEMA = "nightherd/v1/hook"
@@ -70,11 +70,13 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
         *,
         record: RecordEvent,
         answer: str | None = None,
+        container: CommandContainer | None = None,
     ) -> Outcome | None:
         """Run what is due now that `job` has come to stand so; it is given as it will be settled.
 
         Another outcome than the one the job has when a hook that must succeed did not: then the error is
-        on record already. Raises only what `record` raises.
+        on record already. Raises only what `record` raises. `container` is where commands run, if that is known better
+        than the agent says.
         """
         event = event_of(job)
         if event is None or not agent.hooks:
@@ -86,6 +88,7 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
             payload=await self._payload(job, agent, event, answer, context),
             context=context,
             record=record,
+            container=container,
         )
         known = await to_thread.run_sync(_known, job, event, context)
         failed = await self._run_all(_due(occasion), occasion, known)
@@ -143,6 +146,8 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
         clock = occasion.context.clock
         started = clock.monotonic()
         result = await self._carry_out(hook, occasion, known)
+        for notice in result.notices:
+            occasion.record(describe(Warned(code="egress_refused"), notice))
         ended = msgspec.structs.replace(
             begun,
             success=result.success,
@@ -266,6 +271,7 @@ class _Occasion(msgspec.Struct, frozen=True, kw_only=True):
     payload: Mapping[str, Any]
     context: FleetContext
     record: RecordEvent
+    container: CommandContainer | None = None
 
     def call(self, hook: Hook) -> HookCall:
         """What an adapter needs to carry one hook out."""
@@ -279,6 +285,17 @@ class _Occasion(msgspec.Struct, frozen=True, kw_only=True):
             working_directory=self.agent.working_directory,
             environment=self.context.environment,
             secrets=self.context.secrets,
+            container=self._where(),
+        )
+
+    def _where(self) -> CommandContainer | None:
+        """Commands of an agent with a container run in it: on the host, they would run what the agent wrote."""
+        if self.agent.container is None or self.container is not None:
+            return self.container
+        return CommandContainer(
+            agent=self.agent,
+            session_id=self.job.session_id,
+            protected=self.context.protected,
         )
 
     def request_call(self, hook: Hook, request: HttpRequest) -> HookCall:

@@ -6,7 +6,7 @@ these in the ring outside; `wiring` chooses them; `nightherd.testing` has a cont
 
 from __future__ import annotations
 
-from nightherd.ports.hooks import HookCall, HookCarrier, HookResult
+from nightherd.ports.hooks import CommandContainer, HookCall, HookCarrier, HookResult
 from nightherd.ports.journal import (
     BadLine,
     CallLater,
@@ -76,6 +76,7 @@ __all__ = [
     "ChangeFeed",
     "ChangedPath",
     "Clock",
+    "CommandContainer",
     "Findings",
     "FinishedJournals",
     "FleetReader",

@@ -10,11 +10,24 @@ import msgspec
 from nightherd.model.secrets import NO_SECRETS, Secrets
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nightherd.model.agents.agent import Agent
     from nightherd.model.hooks import HttpRequest, ShellCommand
-    from nightherd.model.ids import ExecutionId, JobId
+    from nightherd.model.ids import ExecutionId, JobId, SessionId
+    from nightherd.model.permissions.protected import ProtectedPaths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandContainer:
+    """The container that a command runs in: that of the agent whose files it works on, which may have written it."""
+
+    agent: Agent
+    session_id: SessionId | None = None
+    protected: ProtectedPaths | None = None
+    workspace: str | None = None
+    """As in `RuntimeRequest`, and so is the next."""
+    borrowed: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +46,8 @@ class HookCall:
     environment: Mapping[str, str]
     secrets: Secrets = field(default=NO_SECRETS, repr=False)
     """Masked in what the hook answers, before that is cut."""
+    container: CommandContainer | None = None
+    """Where a command runs; None for this machine."""
 
 
 class HookResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +58,8 @@ class HookResult(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     job_id: JobId | None = None
     """The job it made, if it makes one."""
+    notices: tuple[str, ...] = ()
+    """What belongs into the journal besides: hosts that its container was refused."""
 
 
 class HookCarrier(Protocol):

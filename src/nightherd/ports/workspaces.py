@@ -144,8 +144,8 @@ class NoWorkspaces:
 class SetupCache(Protocol):
     """Remembers which setup commands a workspace has had, and keeps what they made for others."""
 
-    def key(self, workspace: Workspace, command: SetupCommand) -> str:
-        """Return what stands for the command and the content of its files in the workspace."""
+    def key(self, workspace: Workspace, command: SetupCommand, terms: str = "") -> str:
+        """Return what stands for the command, the content of its files in the workspace, and the terms it runs on."""
 
     def is_done(self, workspace: Workspace, key: str) -> bool:
         """Whether the workspace has had it."""

@@ -6,7 +6,7 @@ import http.client
 import json
 import ssl
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -139,19 +139,33 @@ def _exchange(
 METADATA_LIMIT = 1024 * 1024
 
 
+RunCommand = Callable[[ShellCommand, HookCall], Awaitable[HookResult]]
+
+
 class LocalHookCarrier:
     """Commands under `keepers`, requests over HTTP, metadata from the agent's working directory."""
 
     def __init__(
-        self, *, keepers: Keepers, clock: Clock, first_pause_s: float = FIRST_PAUSE_S
+        self,
+        *,
+        keepers: Keepers,
+        clock: Clock,
+        first_pause_s: float = FIRST_PAUSE_S,
+        run_inside: RunCommand | None = None,
     ) -> None:
+        """`run_inside` runs the commands of agents with a container; without it, those fail."""
         self._keepers = keepers
+        self._run_inside = run_inside
         self._clock = clock
         self._first_pause_s = first_pause_s
 
     async def run_command(self, command: ShellCommand, call: HookCall) -> HookResult:
-        """Run a command to its end or its timeout."""
-        return await run_command(command, call, self._keepers)
+        """Run a command to its end or its timeout: in the container that the call names, or on this machine."""
+        if call.container is None:
+            return await run_command(command, call, self._keepers)
+        if self._run_inside is None:
+            return HookResult(success=False, error="it needs a container, and there is none here")
+        return await self._run_inside(command, call)
 
     async def send(self, request: HttpRequest, call: HookCall) -> HookResult:
         """Send a request until it is taken or given up."""

@@ -231,7 +231,7 @@ def _worker_context(
     from nightherd.engine.jobs.runner import run_job
 
     protect = partial(_protected_paths, state_dir)
-    carrier = _carrier(keepers)
+    carrier = _carrier(keepers, runtimes)
     own = {"protected": protect(fleet), "hooks": _hooks(carrier)}
     files = cache(partial(open_workspace_files, state_dir))
     shared = {field.name: getattr(base, field.name) for field in fields(base)}
@@ -284,10 +284,12 @@ def _settings_in(agent: Agent) -> Mapping[str, str]:
     return settings_fingerprints(agent)
 
 
-def _carrier(keepers: Keepers) -> HookCarrier:
+def _carrier(keepers: Keepers, runtimes: Runtimes) -> HookCarrier:
     from nightherd.runtimes.hook_runner import LocalHookCarrier
 
-    return LocalHookCarrier(keepers=keepers, clock=system_clock())
+    return LocalHookCarrier(
+        keepers=keepers, clock=system_clock(), run_inside=runtimes.run_command_inside
+    )
 
 
 def _hooks(carrier: HookCarrier) -> AfterJob:

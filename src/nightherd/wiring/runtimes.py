@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nightherd.model.agents.runtime import RuntimeCapabilities, RuntimeName
-    from nightherd.ports import Runtime
+    from nightherd.model.hooks import ShellCommand
+    from nightherd.ports import HookCall, HookResult, Runtime
     from nightherd.runtimes.claude.answer import Price
     from nightherd.runtimes.claude.installation import InstalledClaude
     from nightherd.runtimes.container.containers import Containers
@@ -169,6 +170,14 @@ class Runtimes:
             return runtime_for(name, keepers, self._state_dir, self._grace, claude)
 
         return ContainerRuntime(self.containers, make, self._state_dir, self._grace)
+
+    async def run_command_inside(self, command: ShellCommand, call: HookCall) -> HookResult:
+        """Run a command in the container that the call names."""
+        from nightherd.runtimes.container.commands import run_command_inside
+
+        return await run_command_inside(
+            self.containers, self._state_dir, self._grace, command, call
+        )
 
     @property
     def containers(self) -> Containers:

@@ -40,13 +40,15 @@ class LocalSetupCache:
         self._results = state_dir / "setup"
         self._files = files
 
-    def key(self, workspace: Workspace, command: SetupCommand) -> str:
-        """Return the hash of the command, of its files and of what the workspace is made from.
+    def key(self, workspace: Workspace, command: SetupCommand, terms: str = "") -> str:
+        """Return the hash of the command, of its files, of what the workspace is made from, and of `terms`.
 
         A file that is missing counts as such.
         """
         top = Path(self._files.directory(workspace))
         digest = hashlib.sha256(os.fsencode(f"{workspace.root}\0{command.run}"))
+        if terms:
+            digest.update(os.fsencode(f"\0\0{terms}\0\0"))
         for name in (*command.files, "", *command.paths):
             digest.update(b"\0" + name.encode(errors="surrogatepass") + b"\0")
             if name in command.files:
@@ -79,6 +81,7 @@ class LocalSetupCache:
                 _remove(target)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 copy_tree(source, target)
+                _give(target, top)
             os.utime(kept)
         except (OSError, WorkspaceError):
             return False  # the command makes it anew
@@ -155,6 +158,17 @@ def _inside(path: Path, top: Path) -> Path:
     if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(real_top):
         raise WorkspaceError(f"{path} leads out of the workspace")
     return path
+
+
+def _give(path: Path, top: Path) -> None:
+    """Where root copies, what it copied is of whom the workspace is of: the agent may run as another user."""
+    owner = top.stat()
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        return
+    os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    for _, folders, files, directory in os.fwalk(path):
+        for name in (*folders, *files):
+            os.chown(name, owner.st_uid, owner.st_gid, dir_fd=directory, follow_symlinks=False)
 
 
 def _remove(path: Path) -> None:

@@ -26,6 +26,26 @@ agents:
       - tool: Bash
         input: {{command: "printf x > extra; git log --format=%s"}}
       - say: done
+  - name: builder
+    working_directory:
+      setup:
+        - {{run: "mkdir -p made && git log --format=%s > made/log && touch {mark}", paths: [made]}}
+    script: [{{tool: Bash, input: {{command: "echo more > made/more"}}}}, {{say: done}}]
+  - name: outsider
+    docker: {{enabled: false}}
+    working_directory:
+      setup: [{{run: "mkdir -p made && git log --format=%s > made/log && touch {mark}", paths: [made]}}]
+    script: [{{say: never said}}]
+  - name: hooked
+    hooks:
+      after_run: [{{type: shell, command: "./notify.sh"}}]
+    script:
+      - tool: Bash
+        input:
+          command: >-
+            echo '#!/bin/sh' > notify.sh; chmod +x notify.sh;
+            echo 'cat > payload; id -u > ran; git log --format=%s >> ran; touch {mark}' >> notify.sh
+      - say: done
   - name: parent
     allowed_tools: [Bash, Spawn]
     working_directory: {{scope: run}}
@@ -59,7 +79,9 @@ def place(
     (shop / "price").write_text("100\n")
     git(shop, "add", "-A")
     git(shop, "commit", "-qm", "first")
-    fleet = FLEET.format(socket=docker_engine.socket_path, image=container_image)
+    fleet = FLEET.format(
+        socket=docker_engine.socket_path, image=container_image, mark=tmp_path / "escaped"
+    )
     (tmp_path / "nightherd.yaml").write_text(fleet)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -86,3 +108,44 @@ def test_agent_on_the_host_does_not_work_in_the_workspace_of_a_container(
     assert child["status"] == "failed"
     error = cli("jobs", "show", child["id"]).out
     assert "give all agents that share a workspace a container" in " ".join(error.split())
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().split()
+
+
+def test_setup_runs_inside_and_its_result_is_shared_under_the_same_terms_only(
+    cli: Cli, place: Path
+) -> None:
+    first = cli("run", "builder", "--json").data
+    # It cannot touch what is outside of the workspace.
+    assert first["status"] == "failed"
+    assert not (place / "escaped").exists()
+    config = place / "nightherd.yaml"
+    config.write_text(config.read_text().replace(f" && touch {place / 'escaped'}", ""))
+
+    second = cli("run", "builder", "--json").data
+    assert second["status"] == "completed", second
+    made = place / ".nightherd-workspaces" / second["job_id"] / "made"
+    assert lines(made / "log") == ["first"]
+    assert lines(made / "more") == ["more"]
+    third = cli("run", "builder", "--json").data
+    assert third["status"] == "completed", third
+    journal = (place / ".nightherd" / "jobs" / f"{third['job_id']}.jsonl").read_text()
+    assert "copied from an earlier workspace" in journal
+    made = place / ".nightherd-workspaces" / third["job_id"] / "made"
+    assert lines(made / "more") == ["more"]
+    other = cli("run", "outsider", "--json").data
+    journal = (place / ".nightherd" / "jobs" / f"{other['job_id']}.jsonl").read_text()
+    assert "copied from an earlier workspace" not in journal
+    assert other["status"] == "completed", other
+    made = place / ".nightherd-workspaces" / other["job_id"] / "made"
+    assert [path.name for path in made.iterdir()] == ["log"]
+
+
+def test_hook_that_the_agent_wrote_runs_inside(cli: Cli, place: Path) -> None:
+    job = cli("run", "hooked", "--json").data
+    top = place / ".nightherd-workspaces" / job["job_id"]
+    assert not (place / "escaped").exists()
+    assert lines(top / "ran") == ["1000", "first"]
+    assert job["job_id"] in (top / "payload").read_text()

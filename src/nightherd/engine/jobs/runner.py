@@ -274,7 +274,8 @@ class JobRunner(msgspec.Struct, kw_only=True):
     async def _end(self, stop: Stop) -> Stop:
         """Run the hooks and record the last line; return how the job stands in the end."""
         stop = self._or_cancelled(stop)
-        stop = await run_hooks(self.job, self.agent, stop, self.recorder, self.context)
+        where = self.workspace.container
+        stop = await run_hooks(self.job, self.agent, stop, self.recorder, self.context, where)
         stop = self._or_cancelled(stop)
         self.noted = await self.workspace.close()
         if isinstance(stop, Suspension):

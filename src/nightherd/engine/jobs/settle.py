@@ -22,6 +22,7 @@ from nightherd.model.journal.event import SystemEvent, describe
 from nightherd.model.journal.recollection import Recollection
 from nightherd.model.journal.system import End, Suspension
 from nightherd.model.limits.login import limit_of
+from nightherd.ports import CommandContainer
 
 
 def last_line(stop: Stop) -> SystemEvent:
@@ -59,7 +60,12 @@ def settling_change(
 
 
 async def run_hooks(
-    job: Job, agent: Agent, stop: Stop, recorder: Recorder, context: FleetContext
+    job: Job,
+    agent: Agent,
+    stop: Stop,
+    recorder: Recorder,
+    context: FleetContext,
+    container: CommandContainer | None = None,
 ) -> Stop:
     """Run the hooks of a job that has ended or waits; return how it stands then: a hook can fail it."""
     tally = recorder.tally
@@ -81,7 +87,12 @@ async def run_hooks(
         runtime_session_id=tally.runtime_session_id or job.runtime_session_id,
     )
     changed = await context.hooks.after(
-        standing, agent, context, record=recorder.record, answer=tally.answer
+        standing,
+        agent,
+        context,
+        record=recorder.record,
+        answer=tally.answer,
+        container=container,
     )
     return changed if changed is not None else stop
 

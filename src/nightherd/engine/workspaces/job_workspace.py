@@ -18,7 +18,13 @@ from nightherd.engine.jobs.operator_log import log_trouble
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.workspaces.choose import Choice, choose, choose_new
-from nightherd.engine.workspaces.cleanup import CleanupContext, remove, usual_policy
+from nightherd.engine.workspaces.cleanup import CleanupContext, remove
+from nightherd.engine.workspaces.contained import (
+    as_begun,
+    check_boundary,
+    command_container,
+    top_of,
+)
 from nightherd.engine.workspaces.elsewhere import (
     accepted_settings,
     environment_in,
@@ -40,9 +46,8 @@ from nightherd.model.sessions.session import Session
 from nightherd.model.workflows.command import COMMANDS_AGENT
 from nightherd.model.workflows.run import RunId
 from nightherd.model.workspaces.changes import LeaveWorkspace, NoteWorkspace, UseWorkspace
-from nightherd.model.workspaces.policy import WorkspaceMode
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
-from nightherd.ports import Made, WorkspaceFiles
+from nightherd.ports import CommandContainer, Made, WorkspaceFiles
 from nightherd.views.workspaces import what_keeps_it
 
 SHARED_DIRECTORY = "shared_directory"
@@ -66,7 +71,7 @@ class JobWorkspace:
     ) -> None:
         self._job = job
         self._session = session
-        self._agent = agent = _as_begun(job, agent, context)
+        self._agent = agent = as_begun(job, agent, context)
         self._policy = agent.workspace
         self._recorder = recorder
         self._context = context
@@ -79,6 +84,8 @@ class JobWorkspace:
         """Where the agent works, once it is prepared."""
         self.top: str | None = None
         """The workspace with that directory in it; None for the agent's own directory."""
+        self.container: CommandContainer | None = None
+        """Where setup commands and hooks run that are of an agent with a container."""
         self.borrowed: Sequence[str] = ()
         """Directories outside of that one which git reads there."""
         self.moved_notice: str | None = None
@@ -102,7 +109,7 @@ class JobWorkspace:
             if self._snapshots is not None:
                 await self._snapshots.catch_up(self._recorder.tally)
             return
-        _check_boundary(self._job, self._agent, self._context)
+        check_boundary(self._job, self._agent, self._context)
         await self._clone()
         if self._policy.is_shared:
             await self._stay()
@@ -117,6 +124,7 @@ class JobWorkspace:
         # The turn is the one that was cut off; none has begun in the first execution.
         turn = self._recorder.tally.turns or None
         self._snapshots.note(made.snapshot, "start", turn=turn)
+        self.container = command_container(self._job, self._agent, made, self._context)
         await run_setup(
             self._job,
             workspace,
@@ -125,6 +133,7 @@ class JobWorkspace:
             self._context,
             lambda step, text: self._recorder.record(describe(step, text)),
             is_new=made.origin not in ("kept", "snapshot"),
+            container=self.container,
         )
         if self._policy.setup or self._is_edited:
             await self._snapshots.take("start", turn=turn)
@@ -132,7 +141,7 @@ class JobWorkspace:
             self._job, self._session, self._agent, made, self._files, self._context
         )
         self.directory, self.borrowed = made.directory, made.borrowed
-        self.top = made.directory.removesuffix(f"/{made.prefix}" if made.prefix else "")
+        self.top = top_of(made)
 
     def protected(self, paths: ProtectedPaths | None) -> ProtectedPaths | None:
         """Return what the agent may not change, also in the directory it works in."""
@@ -342,41 +351,3 @@ class JobWorkspace:
 
     def _warn(self, code: str, text: str) -> None:
         self._recorder.record(describe(Warned(code=code), text))
-
-
-def _as_begun(job: Job, agent: Agent, context: WorkerContext) -> Agent:
-    """Return the agent with the kind of workspace that the job began in: what it waits for is to happen there."""
-    mode = agent.workspace.mode.in_place_of(is_contained=agent.container is not None)
-    agent = replace(agent, workspace=replace(agent.workspace, mode=mode))
-    known = _begun_in(job, context)
-    if known is None or known.mode is mode or known.root != agent.working_directory:
-        return agent
-    if known.mode.has_branch and mode.has_branch:
-        return agent  # refused before anything is made: see _check_boundary
-    return replace(agent, workspace=usual_policy(known))
-
-
-def _begun_in(job: Job, context: WorkerContext) -> Workspace | None:
-    workspace_id = job.workspace_id
-    return context.reader.find_workspace(workspace_id) if workspace_id is not None else None
-
-
-def _check_boundary(job: Job, agent: Agent, context: WorkerContext) -> None:
-    """Refuse a workspace of a container to an agent on the host, and the other way round.
-
-    In the first, git would obey what was written inside; from the second, it would reach nothing.
-    """
-    known = _begun_in(job, context)
-    mode = agent.workspace.mode
-    if known is None or known.mode is mode or known.root != agent.working_directory:
-        return
-    if known.mode.has_branch and mode.has_branch:
-        where = (
-            ("a container", "on the host")
-            if mode is WorkspaceMode.WORKTREE
-            else ("the host", "in a container")
-        )
-        raise WorkspaceError(
-            f"{job.id} began in a workspace of {where[0]}, and its agent now runs {where[1]}",
-            hint=f"nightherd resume {job.id} continues in a new workspace with the same files",
-        )

@@ -75,7 +75,12 @@ def also_in(paths: ProtectedPaths, root: str, directory: str) -> ProtectedPaths:
 
 
 def _programs(agent: Agent) -> Iterator[str]:
-    """The words of its hooks', servers' and setup commands, as paths from where they are run."""
+    """The words of its hooks', servers' and setup commands, as paths from where they are run.
+
+    None for an agent with a container: all of these run in it, where they can do no more than the agent itself.
+    """
+    if agent.container is not None:
+        return
     for server in agent.mcp_servers:
         for word in _words_of(server):
             yield posixpath.join(agent.working_directory, word)

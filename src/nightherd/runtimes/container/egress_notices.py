@@ -45,8 +45,12 @@ class EgressNotices:
                     for notice in self._drain():
                         late(notice)
 
-    def _drain(self) -> Iterator[Event]:
+    def texts(self) -> Iterator[str]:
+        """What was refused and nobody has heard of, for people."""
         while self._refused:
             refusal = self._refused.popleft()
-            text = f"the container was refused {refusal.destination}: {refusal.reason}"
+            yield f"the container was refused {refusal.destination}: {refusal.reason}"
+
+    def _drain(self) -> Iterator[Event]:
+        for text in self.texts():
             yield describe(Warned(code=CODE), text)

@@ -118,6 +118,17 @@ class ContainerRuntime:
     async def _opened(
         self, request: RuntimeRequest, policy: ContainerPolicy, notices: EgressNotices
     ) -> AsyncIterator[tuple[Running, Runtime, RuntimeRequest]]:
+        async with self.opened(request, policy, notices) as (running, keepers, inside):
+            claude = None
+            if request.agent.runtime.needs_claude:
+                claude = await self._claude(running, keepers, inside)
+            yield running, self._make(keepers, claude), inside
+
+    @asynccontextmanager
+    async def opened(
+        self, request: RuntimeRequest, policy: ContainerPolicy, notices: EgressNotices
+    ) -> AsyncIterator[tuple[Running, Keepers, RuntimeRequest]]:
+        """A container for the request, keepers that start processes in it, and the request as it is for those."""
         wanted, config = await to_thread.run_sync(self._wanted, request, policy)
         async with (
             self._containers.open(wanted) as running,
@@ -127,10 +138,7 @@ class ContainerRuntime:
         ):
             keepers = self._containers.keepers.branch(place=running.place)
             try:
-                claude = None
-                if request.agent.runtime.needs_claude:
-                    claude = await self._claude(running, keepers, inside)
-                yield running, self._make(keepers, claude), inside
+                yield running, keepers, inside
             finally:
                 await keepers.stop(self._grace)
                 self._containers.keepers.discard(keepers)
