@@ -26,6 +26,15 @@ agents:
       - tool: Bash
         input: {{command: "printf x > extra; git log --format=%s"}}
       - say: done
+  - name: talker
+    session: {{mode: persistent}}
+    limits: {{turns: 1}}
+    script:
+      - tool: Bash
+        input: {{command: "echo begun >> log"}}
+      - tool: Bash
+        input: {{command: "echo again >> log"}}
+      - say: two
   - name: builder
     working_directory:
       setup:
@@ -149,3 +158,22 @@ def test_hook_that_the_agent_wrote_runs_inside(cli: Cli, place: Path) -> None:
     assert not (place / "escaped").exists()
     assert lines(top / "ran") == ["1000", "first"]
     assert job["job_id"] in (top / "payload").read_text()
+
+
+def test_job_that_began_in_a_container_continues_on_the_host_in_a_new_workspace_only(
+    cli: Cli, place: Path
+) -> None:
+    cli("run", "talker", "--json")
+    (first,) = cli("jobs", "list", "--json").data
+    assert first["status"] == "suspended", first
+    config = place / "nightherd.yaml"
+    config.write_text(config.read_text().replace("{enabled: true,", "{enabled: false,"))
+    cli("jobs", "resume", first["id"], "--raise", "turns=9")
+    error = cli("jobs", "show", first["id"], "--json").data["error"]
+    assert "began in a workspace of a container" in error["message"]
+
+    cli("jobs", "resume", first["id"], "-p", "go on")
+    second, _ = cli("jobs", "list", "--json").data
+    made = place / ".nightherd-workspaces" / second["id"]
+    assert (made / ".git").is_file(), "a worktree"
+    assert "begun" in (made / "log").read_text()
