@@ -62,8 +62,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 class EgressLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What clients may use of the proxy."""
 
-    connections: int = 128
-    """At the same time; further ones wait."""
+    connections: int = 48
+    """At the same time; further ones wait. Each takes two descriptors of the worker, which other runs need too."""
     head_s: float = 30.0
     """For the head of a request, and for the ClientHello."""
     idle_s: float = 900.0
