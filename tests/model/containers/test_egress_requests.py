@@ -141,6 +141,21 @@ def test_what_is_no_host_has_no_destination(target: str) -> None:
     assert plain(f"GET {target} HTTP/1.1\nHost: x") is None
 
 
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (b"http://10.0.0.1/x:1", "10.0.0.1:80"),
+        (b"http://10.0.0.1:80", "10.0.0.1:80"),
+        (b"http://[::1]", "[::1]:80"),
+        (b"HTTP://[::1]:8080?x", "[::1]:8080"),
+    ],
+)
+def test_a_target_is_shown_with_its_port(target: bytes, text: str) -> None:
+    head = parse_head(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    assert target_text(head) == text
+
+
 def test_tunnels() -> None:
     head = parse_head(b"CONNECT API.example:443 HTTP/1.1\r\nHost: evil.test\r\n\r\n")
     address = parse_head(b"CONNECT 127.0.0.1:443 HTTP/1.1\r\n\r\n")

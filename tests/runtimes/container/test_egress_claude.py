@@ -65,5 +65,5 @@ def test_claude_reaches_its_api_and_nothing_else(
     (result,) = [event for event in events if isinstance(event, ToolResultEvent)]
     assert "403" in str(result.result)
     assert warnings(events) == [
-        "the container was refused evil.test:80: it is not one of the allowed_hosts"
+        "connection to evil.test:80 refused: it is not one of the allowed_hosts"
     ]

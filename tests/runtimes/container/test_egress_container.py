@@ -79,9 +79,9 @@ def test_no_other_host_is_reached_by_any_way(inside: Inside) -> None:
     assert not [one for one in answers if one in ("ok", "connected")]
     assert evil.got == []
     assert warnings(events) == [
-        f"the container was refused evil.test:{port}: it is not one of the allowed_hosts",
+        f"connection to evil.test:{port} refused: it is not one of the allowed_hosts",
         *(
-            f"the container was refused {address}:{port}: hosts are reached by name; this is an address, or no host"
+            f"connection to {address}:{port} refused: hosts are reached by name; this is an address, or no host"
             for address in ("10.0.0.1", "2130706433")
         ),
     ]
@@ -159,7 +159,7 @@ def test_a_run_that_is_stopped_tells_what_was_refused_and_leaves_no_proxy(inside
     anyio.run(stop)
 
     assert warnings(late) == [
-        "the container was refused evil.test:80: it is not one of the allowed_hosts"
+        "connection to evil.test:80 refused: it is not one of the allowed_hosts"
     ]
     assert "egress-proxy" not in [thread.name for thread in threading.enumerate()]
 

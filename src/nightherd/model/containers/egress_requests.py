@@ -26,6 +26,7 @@ HOP_BY_HOP = frozenset(
 MADE = frozenset({b"host", b"content-length"})
 """Written anew from what was understood."""
 HTTP_PORT = 80
+HAS_PORT = re.compile(r":[^]:]*\Z")
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -93,12 +94,13 @@ def tunnel_target(head: RequestHead) -> Destination | None:
 
 
 def target_text(head: RequestHead) -> str:
-    """The authority that a request names, as it is written there."""
+    """The authority that a request names, as it is written there; for `http://` always with a port."""
     text = head.target.decode("ascii")
     scheme, found, rest = text.partition("://")
     if head.is_connect or not found or scheme.lower() != "http":
         return text
-    return re.split(r"[/?#]", rest, maxsplit=1)[0]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    return authority if HAS_PORT.search(authority) else f"{authority}:{HTTP_PORT}"
 
 
 def plain_target(head: RequestHead) -> Destination | None:

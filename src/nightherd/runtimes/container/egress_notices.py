@@ -49,7 +49,7 @@ class EgressNotices:
         """What was refused and nobody has heard of, for people."""
         while self._refused:
             refusal = self._refused.popleft()
-            yield f"the container was refused {refusal.destination}: {refusal.reason}"
+            yield f"connection to {refusal.destination} refused: {refusal.reason}"
 
     def _drain(self) -> Iterator[Event]:
         for text in self.texts():
