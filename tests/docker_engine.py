@@ -22,13 +22,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
+T = TypeVar("T")
 PREFIX = "nhd-"
 PLACE = Path("/tmp")  # a socket's path must be short, whatever TMPDIR says
 START_S = 90.0
@@ -114,21 +115,26 @@ class DockerEngine:
 
         Containers reach it at the gateway's address, and those with the network `host` also at 127.0.0.1.
         """
-        made: list[socket.socket | OSError] = []
+        return self.in_network(lambda: socket.create_server((address, port)))
 
-        def make() -> None:
+    def in_network(self, make: Callable[[], T]) -> T:
+        """Return what `make` makes inside the engine's network namespace: its sockets are there."""
+        made: list[T] = []
+        failed: list[OSError] = []
+
+        def run() -> None:
             try:
                 _enter_network(self.pid)
-                made.append(socket.create_server((address, port)))
+                made.append(make())
             except OSError as error:
-                made.append(error)
+                failed.append(error)
 
-        # Only the thread that makes the socket changes its namespace.
-        thread = threading.Thread(target=make)
+        # Only the thread that makes it changes its namespace.
+        thread = threading.Thread(target=run)
         thread.start()
         thread.join()
-        if isinstance(made[0], OSError):
-            raise made[0]
+        if failed:
+            raise failed[0]
         return made[0]
 
     def gateway(self) -> str:

@@ -51,6 +51,7 @@ def main() -> None:
     try:
         init.serve()
     finally:
+        init.close()
         init.end_all()
         os._exit(0)
 
@@ -218,6 +219,11 @@ class _Init:
         finally:
             if child == 0:
                 os._exit(0)
+
+    def close(self) -> None:
+        """Let the worker know: what it sees end from now on ends because the container does."""
+        if self._lease is not None:
+            self._lease.close()
 
     def end_all(self) -> None:
         """End every process of the container but this one: SIGTERM, the grace, SIGKILL."""

@@ -1,0 +1,123 @@
+"""The real `claude` in a container: its tools, its transcripts, and its variables."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import Any
+
+import pytest
+
+from components import Components
+from docker_engine import DockerEngine
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Answer, Call, Say
+from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
+from runtimes.commanded import Commanded
+from runtimes.container.container_herd import SECRET, USER
+from runtimes.keeper.kept_worker import wait_until
+
+QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "CLAUDE_CODE_MAX_RETRIES": "0",
+    "NO_PROXY": "127.0.0.1,localhost",
+}
+LOOK = "env; echo .; find / -name '*.jsonl' 2>/dev/null; echo .; ls ${CLAUDE_CONFIG_DIR}/../.."
+pytestmark = pytest.mark.timeout(240)
+
+
+class Herd(Commanded):
+    """Two agents in containers that reach the API, which listens on the engine's loopback."""
+
+    def __init__(
+        self, stage: ClaudeStage, engine: DockerEngine, image: str, api: MessagesApi, claude: str
+    ) -> None:
+        docker = {
+            "enabled": True,
+            "image": image,
+            "socket": engine.socket_path,
+            "network": "host",
+            "volumes": [f"{claude}:/usr/local/bin/claude:ro"],
+            "env": QUIET,
+        }
+        agent = {"permission_mode": "bypassPermissions", "working_directory": "work"}
+        fleet: dict[str, Any] = {
+            "defaults": {"runtime": stage.runtime, "docker": docker},
+            "lease": "10s",
+            "heartbeat": "1s",
+            "agents": [{"name": name, **agent} for name in ("one", "two")],
+        }
+        environment = {**stage.environment(api), "OF_THE_WORKER": SECRET}
+        super().__init__(stage.root, json.dumps(fleet), environment)
+        os.chown(stage.work, USER, USER)
+
+    def results(self) -> list[str]:
+        """What tools answered in the last job."""
+        name = self.job()["id"]
+        lines = (self.root / ".nightherd" / "jobs" / f"{name}.jsonl").read_text().splitlines()
+        found = [json.loads(line) for line in lines]
+        return [str(line.get("result")) for line in found if line["type"] == "tool_result"]
+
+
+@pytest.fixture
+def claude_program(components: Components) -> str:
+    return str(components.claude())
+
+
+def bash(command: str) -> Say:
+    return Say(calls=(Call("Bash", {"command": command}),))
+
+
+def serve(engine: DockerEngine, *answers: Answer) -> MessagesApi:
+    return engine.in_network(lambda: MessagesApi(*answers))
+
+
+def test_claude_runs_tools_inside_and_sees_only_its_own(
+    stage: ClaudeStage, docker_engine: DockerEngine, container_image: str, claude_program: str
+) -> None:
+    answers = bash(f"cat /proc/1/comm; id -u; {LOOK}"), Say(text="All done.")
+    with serve(docker_engine, *answers, *answers) as api:
+        herd = Herd(stage, docker_engine, container_image, api, claude_program)
+        done = herd.nightherd("run", "one", "-p", "first prompt", "--quiet")
+        first = herd.results()
+        again = herd.nightherd("run", "two", "-p", "go", "--quiet")
+        second = herd.results()
+
+    assert (done.returncode, done.stdout.strip()) == (0, "All done."), done.stderr
+    assert (again.returncode, again.stdout.strip()) == (0, "All done."), again.stderr
+    assert first[0].split()[:2] == ["python3", str(USER)]
+    for result in (first[0], second[0]):
+        variables, transcripts, sessions = result.split("\n.\n")
+        assert SECRET not in variables
+        assert "OF_THE_WORKER" not in variables
+        assert "dummy-key-of-the-tests" not in result
+        assert len(transcripts.split()) == 1, "the other agent's is not seen"
+        assert len(sessions.split()) == 1
+    assert first[0].split("\n.\n")[1] != second[0].split("\n.\n")[1]
+
+
+@pytest.mark.either_runtime
+def test_killed_claude_is_resumed_in_a_new_container_with_its_transcript(
+    stage: ClaudeStage, docker_engine: DockerEngine, container_image: str, claude_program: str
+) -> None:
+    held = Say(text="never heard", hold=threading.Event())
+    with serve(docker_engine, bash("echo once >> times"), held, Say(text="All done.")) as api:
+        herd = Herd(stage, docker_engine, container_image, api, claude_program)
+        with herd.started("run", "one", "-p", "make it") as worker:
+            assert api.wait_until_asked(2, PATIENCE_S)
+            wait_until(lambda: any(line["type"] == "tool_result" for line in herd.journal()))
+            worker.kill()
+            worker.wait()
+        with herd.started("worker"):
+            herd.wait_until_completed()
+        texts = api.asked[-1].texts
+
+    assert (stage.work / "times").read_text() == "once\n"
+    assert texts.count("make it") == 1, "it continues where it was"
+    containers = [
+        line["extra"]["container_id"]
+        for line in herd.journal()
+        if line.get("subtype") == "container"
+    ]
+    assert len(set(containers)) == 2

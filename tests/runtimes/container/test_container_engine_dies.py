@@ -1,0 +1,49 @@
+"""The engine itself dies in the middle of a turn: a command does not notice, and no job is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from docker_engine import DockerEngine
+from docker_image import ensure_image
+from runtimes.container.container_herd import ContainerHerd, bash
+from runtimes.keeper.kept_worker import is_whole, wait_until
+
+HELD = "echo begun > begun; while [ ! -e go ]; do sleep 0.05; done; echo continued"
+
+
+@pytest.mark.timeout(200)
+def test_jobs_survive_a_dead_engine_and_its_restart(
+    own_docker_engine: DockerEngine, tmp_path: Path
+) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    script = [bash("echo first >> steps"), bash(HELD), bash("echo last >> steps"), {"say": "done"}]
+    agents = [{"name": "player", "script": script}]
+    herd = ContainerHerd(root, own_docker_engine, ensure_image(own_docker_engine), agents)
+
+    with herd.started("run", "player", "-p", "the engine is dead while this ends") as worker:
+        herd.wait_for_container()
+        wait_until(lambda: is_whole(herd.work / "begun"))
+        own_docker_engine.kill()
+        (herd.work / "go").touch()
+        assert worker.wait() == 0
+    assert herd.job()["status"] == "completed"
+    assert herd.results()[1].strip() == "continued"
+    assert (herd.work / "steps").read_text() == "first\nlast\n"
+
+    waiting = herd.nightherd("run", "player", "-p", "there is no engine", "--detach")
+    assert waiting.returncode == 0, waiting.stderr
+    for name in ("begun", "go", "steps"):
+        (herd.work / name).unlink()
+    own_docker_engine.start()
+    with herd.started("worker"):
+        wait_until(lambda: is_whole(herd.work / "begun"))
+        own_docker_engine.kill()
+        own_docker_engine.start()
+        (herd.work / "go").touch()
+        herd.wait_for_statuses(lambda statuses: set(statuses.values()) == {"completed"})
+        wait_until(lambda: herd.containers() == [])
+    assert (herd.work / "steps").read_text() == "first\nlast\n"
