@@ -224,3 +224,33 @@ def test_smallest_limits_and_own_directories_in_memory(make_herd: MakeHerd) -> N
     assert done.returncode == 0, done.stderr
     assert herd.results()[0].split()[0] == "1024"
     assert "Read-only" in herd.results()[0]
+
+
+def test_file_tools_follow_links_only_to_what_the_container_has(make_herd: MakeHerd) -> None:
+    def edit(path: str) -> dict[str, Any]:
+        words = {"file_path": path, "old_string": "machine", "new_string": "agent"}
+        return {"tool": "Edit", "input": words}
+
+    herd = make_herd(
+        agent(
+            {"tool": "Read", "input": {"file_path": "link"}},
+            {"tool": "Write", "input": {"file_path": "link", "content": "of the agent"}},
+            edit("link"),
+            {"tool": "Read", "input": {"file_path": "up/outside.txt"}},
+            {"tool": "Grep", "input": {"pattern": "machine", "path": "up"}},
+            {"tool": "Read", "input": {"file_path": "passwd"}},
+        )
+    )
+    outside = herd.root / "outside.txt"
+    outside.write_text("of the machine")
+    (herd.work / "link").symlink_to(outside)
+    (herd.work / "up").symlink_to(herd.root)
+    (herd.work / "passwd").symlink_to("/etc/passwd")
+    done = herd.nightherd("run", "player", "-p", "go", "--quiet")
+    *refused, passwd = herd.results()
+
+    assert done.returncode == 0, done.stderr
+    assert outside.read_text() == "of the machine"
+    assert len(refused) == 5
+    assert not [text for text in refused if "of the machine" in text]
+    assert "agent:x:1000" in passwd, "that of the image"
