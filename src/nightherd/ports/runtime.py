@@ -106,6 +106,8 @@ class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The inputs of the job, as they were given."""
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The whole environment of processes the agent starts."""
+    outside: Mapping[str, str] | None = None
+    """The environment outside of the agent's container, for a runtime that asks its model itself; None without a container."""
     fork: RuntimeFork | None = None
     """Set when the session begins with this run as a branch of another one."""
     is_continued: bool = False

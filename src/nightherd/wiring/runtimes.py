@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -16,7 +17,6 @@ from nightherd.runtimes.scripted.capabilities import SCRIPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import timedelta
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from nightherd.runtimes.keeper.keepers import Keepers
 
 DOCKER = "aiodocker"
+LONGEST_GRACE_S = 3.0
+"""How long a process in a container may take to end before it is killed."""
 PRICES = "genai_prices"
 """Where it is installed, what Claude's answers cost is estimated as they come."""
 
@@ -166,10 +168,13 @@ class Runtimes:
         """The runtime called `name` with its processes in containers."""
         from nightherd.runtimes.container.runtime import ContainerRuntime
 
-        def make(keepers: Keepers, claude: InstalledClaude | None) -> Runtime:
-            return runtime_for(name, keepers, self._state_dir, self._grace, claude)
+        # Everything in a container has ended 5 s after a cancel, whatever the fleet allows outside.
+        grace = min(self._grace, timedelta(seconds=LONGEST_GRACE_S))
 
-        return ContainerRuntime(self.containers, make, self._state_dir, self._grace)
+        def make(keepers: Keepers, claude: InstalledClaude | None) -> Runtime:
+            return runtime_for(name, keepers, self._state_dir, grace, claude)
+
+        return ContainerRuntime(self.containers, make, self._state_dir, grace)
 
     async def run_command_inside(self, command: ShellCommand, call: HookCall) -> HookResult:
         """Run a command in the container that the call names."""

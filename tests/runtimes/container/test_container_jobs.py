@@ -173,7 +173,7 @@ def test_missing_image_is_an_error_that_says_what_to_do(make_herd: MakeHerd) -> 
 
     assert done.returncode != 0
     assert "no/such:image" in done.stdout
-    assert "nightherd container build" in done.stdout
+    assert "build the image that agents run in" in done.stdout
     assert herd.containers() == []
 
 

@@ -265,7 +265,9 @@ class ContainerRuntime:
         secrets = request.known_secrets()
         if token is not None and environment.get(TOKEN) == token:
             secrets = secrets.joined(knowing({token: TOKEN}))
-        return replace(request, environment=environment, secrets=secrets)
+        return replace(
+            request, environment=environment, outside=request.environment, secrets=secrets
+        )
 
     async def _claude(
         self, running: Running, keepers: Keepers, inside: RuntimeRequest

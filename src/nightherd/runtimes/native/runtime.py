@@ -146,4 +146,6 @@ class NativeRuntime:
         if request.agent.script is not None:
             return ScriptModel(request.agent.script, request)
         # In a thread: the first time its provider is imported.
-        return await to_thread.run_sync(model_of, request.agent, request.environment)
+        # The model is asked from here, with a key that the container does not get.
+        environment = request.environment if request.outside is None else request.outside
+        return await to_thread.run_sync(model_of, request.agent, environment)
