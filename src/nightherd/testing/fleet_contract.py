@@ -20,7 +20,7 @@ from nightherd.model.change import (
 )
 from nightherd.model.checkpoints.checkpoint import HEADER_LIMIT
 from nightherd.model.ids import WorkerId
-from nightherd.model.jobs.changes import CancelJob, RecordRuntimeSession, SubmitJob
+from nightherd.model.jobs.changes import CancelJob, RecordContainer, RecordRuntimeSession, SubmitJob
 from nightherd.model.jobs.job import ExecutionStatus, ExitReason, JobQuery, JobStatus
 from nightherd.model.jobs.outcome import Outcome
 from nightherd.model.schedules.schedule import (
@@ -315,6 +315,20 @@ async def check_adopted_rows_are_numbered_and_known_ones_left_alone(state: OpenS
     assert state.reader.find_job(job_id(2)) == replace(job, number=2)
     assert state.reader.find_texts(job_id(2)) == new.texts
     assert state.reader.find_session(new.session.id) == replace(new.session, number=2)
+
+
+async def check_agent_shows_the_container_of_its_current_job(state: OpenState) -> None:
+    await must_apply(state, submit(1), start(1))
+    container = RecordContainer(job_id=job_id(1), epoch=1, container_id="c1")
+    await must_refuse(state, replace(container, epoch=2))
+    await must_apply(state, container)
+
+    (running,) = state.reader.list_agents()
+    await must_apply(state, settle(1))
+    (idle,) = state.reader.list_agents()
+
+    assert (running.current_job, running.container_id) == (job_id(1), "c1")
+    assert (idle.current_job, idle.container_id) == (None, None)
 
 
 async def check_sessions_are_listed_and_found_by_their_runtimes_id(state: OpenState) -> None:
