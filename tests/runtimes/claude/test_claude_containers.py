@@ -31,7 +31,13 @@ class Herd(Commanded):
     """Two agents in containers that reach the API, which listens on the engine's loopback."""
 
     def __init__(
-        self, stage: ClaudeStage, engine: DockerEngine, image: str, api: MessagesApi, claude: str
+        self,
+        stage: ClaudeStage,
+        engine: DockerEngine,
+        image: str,
+        api: MessagesApi,
+        claude: str,
+        **more: Any,
     ) -> None:
         docker = {
             "enabled": True,
@@ -41,7 +47,7 @@ class Herd(Commanded):
             "volumes": [f"{claude}:/usr/local/bin/claude:ro"],
             "env": QUIET,
         }
-        agent = {"permission_mode": "bypassPermissions", "working_directory": "work"}
+        agent = {"permission_mode": "bypassPermissions", "working_directory": "work", **more}
         fleet: dict[str, Any] = {
             "defaults": {"runtime": stage.runtime, "docker": docker},
             "lease": "10s",
@@ -51,6 +57,14 @@ class Herd(Commanded):
         environment = {**stage.environment(api), "OF_THE_WORKER": SECRET}
         super().__init__(stage.root, json.dumps(fleet), environment)
         os.chown(stage.work, USER, USER)
+
+    def answer(self, *words: str) -> dict[str, Any]:
+        """Answer the last item, let the job go on; the job."""
+        done = self.nightherd("inbox", *words)
+        assert done.returncode == 0, done.stderr
+        done = self.nightherd("worker", "--until-idle")
+        assert done.returncode == 0, done.stderr
+        return self.job()
 
     def results(self) -> list[str]:
         """What tools answered in the last job."""
@@ -121,3 +135,28 @@ def test_killed_claude_is_resumed_in_a_new_container_with_its_transcript(
         if line.get("subtype") == "container"
     ]
     assert len(set(containers)) == 2
+
+
+@pytest.mark.either_runtime
+def test_question_and_approval_reach_a_person_and_their_answers_go_inside(
+    stage: ClaudeStage, docker_engine: DockerEngine, container_image: str, claude_program: str
+) -> None:
+    ask = Call("mcp__people__ask_person", {"question": "Which colour?", "options": ["red"]})
+    answers = (
+        Say(text="?", calls=(ask,)),
+        bash("echo once >> times; cat /proc/1/comm"),
+        Say(text="Done."),
+    )
+    more = {"questions": True, "approvals": [{"tool": "Bash"}]}
+    with serve(docker_engine, *answers) as api:
+        herd = Herd(stage, docker_engine, container_image, api, claude_program, **more)
+        herd.nightherd("run", "one", "-p", "go", "--quiet")
+        asked = herd.job()
+        waiting = herd.answer("reply", "@last", "-m", "red")
+        done = herd.answer("approve", "@last")
+
+    assert (asked["status"], asked["suspend_reason"]) == ("suspended", "approval")
+    assert (waiting["status"], waiting["suspend_reason"]) == ("suspended", "approval")
+    assert (done["status"], done["summary"]) == ("completed", "Done.")
+    assert (stage.work / "times").read_text() == "once\n"
+    assert "python3" in herd.results()[-1]

@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from nightherd.files.atomic import atomic_write_file
+from nightherd.files.regular import open_regular
+from nightherd.files.without_links import replace_without_links
 from nightherd.model.journal.event import Event, SystemEvent, ToolResultEvent, payload_of
 from nightherd.model.journal.system import Reviewed, SystemSubtype
 
@@ -134,15 +135,17 @@ def hook_settings(files: Path) -> dict[str, Any]:
 def question_in(files: Path) -> Mapping[str, Any] | None:
     """Return what the hook was given about the call, once it has been."""
     try:
-        asked = json.loads((files / ASKED).read_bytes())
+        with open_regular(files.resolve() / ASKED, follows_links=False) as file:
+            asked = json.loads(file.read())
     except (OSError, ValueError):
         return None
     return asked if isinstance(asked, Mapping) else None
 
 
 def answer_in(files: Path, answer: Mapping[str, Any]) -> None:
-    """Have the hook answer so."""
-    atomic_write_file(files / ANSWER, json.dumps(answer).encode())
+    """Have the hook answer so. The file belongs to whom the hook runs as, also in a container."""
+    data = json.dumps(answer).encode()
+    replace_without_links(files.resolve() / ANSWER, data, mode=0o600, is_durable=False)
 
 
 def calls_of(blocks: Sequence[object]) -> list[str]:
