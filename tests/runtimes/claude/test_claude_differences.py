@@ -168,7 +168,9 @@ def test_both_runtimes_start_claude_alike(tmp_path: Path, monkeypatch: pytest.Mo
     program = tmp_path / "recording"
     program.write_text(RECORDING)
     program.chmod(0o755)
-    monkeypatch.setattr(sdk, "_program", lambda environment: str(program))
+    monkeypatch.setattr(
+        sdk.ClaudeSdkRuntime, "_find_program", lambda self, environment: str(program)
+    )
     options, environments = [], []
     for runtime in ("cli", "sdk"):
         root = tmp_path / runtime

@@ -16,7 +16,9 @@ from nightherd.wiring.stores import system_clock
 @click.command("check", epilog="Example: nightherd container check my/image:1")
 @click.argument("image", metavar="IMAGE", default=DEFAULT_IMAGE)
 @click.option(
-    "--without-claude", is_flag=True, help="Do not require claude (runtimes native and scripted)."
+    "--without-claude",
+    is_flag=True,
+    help="Leave claude out (for the runtimes native and scripted).",
 )
 @json_option
 @click.pass_context

@@ -32,7 +32,7 @@ HEADING = ("ID", "NAME", "STATE", "AGE", "EXECUTION", "IMAGE")
     epilog="Example: nightherd container build",
 )
 def container() -> None:
-    """List containers of agents, build their image and check images."""
+    """List containers and build their image."""
 
 
 @click.command("list", epilog="Example: nightherd container list")
