@@ -18,7 +18,7 @@ NOUNS = (
 )
 """First words of option help that is a noun phrase; every other one begins with an imperative."""
 IMPERATIVES = (
-    "accept add also answer apply approve build cancel change check clean clear compare continue create delete disable dismiss enable exit explain"
+    "accept add also answer apply approve build cancel change check clean clear compare continue copy create delete disable dismiss enable exit explain"
     " export follow fork import install keep leave list make merge open plan print push raise rebuild refresh reject reload remove rename repair replace"
     " report restart resume revoke run send show start stop submit try undo verify watch"
 )
