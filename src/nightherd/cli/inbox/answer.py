@@ -186,7 +186,7 @@ def _show_answer(answered: Answered, invocation: Invocation) -> None:
         screen.say(f"job {job.id} is {job.status.value}: nightherd jobs tail {job.id} -f")
     elif run is not None and not item.is_pending:
         screen.flush()
-        screen.say(f"run {run.id} is {run.status.value}: nightherd runs show {run.id}")
+        screen.say(f"run {run.id} {run.status.phrase}: nightherd runs show {run.id}")
 
 
 def _run_after(item: InboxItem, run_id: RunId, reader: StateReader) -> WorkflowRun | None:

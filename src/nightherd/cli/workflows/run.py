@@ -10,7 +10,6 @@ from functools import partial
 
 import anyio
 import click
-from msgspec.structs import replace
 
 from nightherd.cli.edge import abandon_output
 from nightherd.cli.fleet.load import load_fleet_with_notices
@@ -31,6 +30,7 @@ from nightherd.engine.jobs.oversight import Stopper
 from nightherd.engine.operations.run_requests import StartWorkflow
 from nightherd.engine.operations.runs import start_workflow
 from nightherd.engine.operations.wait_run import wait_for_run
+from nightherd.engine.workers.run_worker import RunWorker
 from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
 from nightherd.errors import NotFoundError, RefusedError, UsageError, unwrapped
 from nightherd.model.agents.agent import Fleet
@@ -175,7 +175,7 @@ async def _run_and_watch(
         if options.wait_timeout is not None:
             tasks.start_soon(_give_up_waiting, stopper, options.wait_timeout)
         watch = _Watch(context, started.run, screen, is_shown=options.is_shown)
-        worker = _Worker(fleet, context, screen, started.run.root)
+        worker = _worker(fleet, context, screen, started.run.root)
         with closing(watch):
             async with anyio.create_task_group() as work:
                 work.start_soon(worker.work)
@@ -195,43 +195,22 @@ async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
     stopper.hand_over()
 
 
-class _Worker:
-    """Takes jobs of the run until it is stopped, also after its lease was lost."""
+def _worker(fleet: Fleet, context: WorkerContext, screen: Screen, run_id: RunId) -> RunWorker:
+    """A worker that takes the jobs of the run alone."""
+    reports = WorkerReports(
+        on_start=lambda job: None,
+        on_event=lambda job, event: None,
+        on_end=lambda job: None,
+        on_rescue=lambda job: screen.say(f"rescued {job.id} {job.agent}"),
+        on_trouble=lambda text: screen.say(neutralise(text)),
+    )
 
-    def __init__(self, fleet: Fleet, context: WorkerContext, screen: Screen, run_id: RunId) -> None:
-        self._fleet = fleet
-        self._context = context
-        self._screen = screen
-        self._run_id = run_id
-        self._is_stopped = False
-        self._loop = self._made()
-
-    def _made(self) -> WorkerLoop:
-        reports = WorkerReports(
-            on_start=lambda job: None,
-            on_event=lambda job, event: None,
-            on_end=lambda job: None,
-            on_rescue=lambda job: self._screen.say(f"rescued {job.id} {job.agent}"),
-            on_trouble=lambda text: self._screen.say(neutralise(text)),
-        )
-        loop = make_worker_loop(self._fleet, self._context, reports, leaves_when_idle=False)
-        loop.take_only(self._run_id)
+    def make_loop(context: WorkerContext, reports: WorkerReports) -> WorkerLoop:
+        loop = make_worker_loop(fleet, context, reports, leaves_when_idle=False)
+        loop.take_only(run_id)
         return loop
 
-    async def work(self) -> None:
-        """Work; a process that was frozen for longer than its lease signs on again."""
-        while True:
-            await self._loop.work()
-            if self._is_stopped or self._context.sign_on is None:
-                return
-            worker, lease = await self._context.sign_on()
-            self._context = replace(self._context, worker=worker, lease=lease)
-            self._loop = self._made()
-
-    def stop(self) -> None:
-        """Take no more jobs; other work that runs here is left to other workers."""
-        self._is_stopped = True
-        self._loop.hand_over()
+    return RunWorker(make_loop, context, reports, finishes_commands=False)
 
 
 class _Watch:

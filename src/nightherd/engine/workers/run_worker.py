@@ -18,10 +18,19 @@ MakeLoop = Callable[[WorkerContext, WorkerReports], WorkerLoop]
 class RunWorker:
     """Takes jobs until it is stopped, also after its lease was lost. It may take jobs of other runs too."""
 
-    def __init__(self, make_loop: MakeLoop, context: WorkerContext, reports: WorkerReports) -> None:
+    def __init__(
+        self,
+        make_loop: MakeLoop,
+        context: WorkerContext,
+        reports: WorkerReports,
+        *,
+        finishes_commands: bool = True,
+    ) -> None:
+        """`finishes_commands`: commands that run here when it is stopped are finished first; nobody could continue one."""
         self._make_loop = make_loop
         self._context = context
         self._reports = reports
+        self._finishes_commands = finishes_commands
         self._commands: set[JobId] = set()
         """Commands that run here."""
         self._is_stopped = False
@@ -38,17 +47,14 @@ class RunWorker:
             self._loop = self._made()
 
     def stop(self) -> None:
-        """Take no more jobs and leave those that run here to other workers.
-
-        Commands are finished first: nobody could continue one that was cut off.
-        """
+        """Take no more jobs and leave those that run here to other workers."""
         self._is_stopped = True
         self._loop.drain()
         self._loop.wake()
         self._leave()
 
     def _leave(self) -> None:
-        if self._is_stopped and not self._commands:
+        if self._is_stopped and not (self._finishes_commands and self._commands):
             self._loop.hand_over()
 
     def _made(self) -> WorkerLoop:

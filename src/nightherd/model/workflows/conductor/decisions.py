@@ -113,12 +113,9 @@ def advance(change: AdvanceRun, rows: Rows) -> Answer:
 
 def cancel(change: CancelRun, rows: Rows) -> Answer:
     """End a run. Twice is as good as once; a run that is over stays as it is."""
-    run = rows.get(WorkflowRun, change.run_id)
-    if run is None:
-        return _missing(change.run_id)
-    if run.is_terminal:
-        message = f"run {run.id} {run.status.phrase}"
-        return Refused(why=Why.STATUS, message=message, run_id=run.id)
+    run = _open_run(change.run_id, rows)
+    if isinstance(run, Refused):
+        return run
     if run.stopping is not None:
         return Applied(rows=(), run_id=run.id)
     stopping = replace(
@@ -142,8 +139,7 @@ def send_event(change: SendEvent, rows: Rows) -> Answer:
         message = f"the event {change.name} was sent to {run.id} already"
         return Refused(why=Why.DUPLICATE, message=message, run_id=run.id)
     if run.is_terminal:
-        message = f"run {run.id} {run.status.phrase}"
-        return Refused(why=Why.STATUS, message=message, run_id=run.id)
+        return _over(run)
     event = WorkflowEvent(
         id=key,
         run_id=run.id,
@@ -159,12 +155,9 @@ def send_event(change: SendEvent, rows: Rows) -> Answer:
 
 def merge_scratch(change: MergeScratch, rows: Rows) -> Answer:
     """Set values of the scratch, and leave all other keys as they are."""
-    run = rows.get(WorkflowRun, change.run_id)
-    if run is None:
-        return _missing(change.run_id)
-    if run.is_terminal:
-        message = f"run {run.id} {run.status.phrase}"
-        return Refused(why=Why.STATUS, message=message, run_id=run.id)
+    run = _open_run(change.run_id, rows)
+    if isinstance(run, Refused):
+        return run
     known = rows.get(WorkflowScratch, run.id)
     merged = {**(known.scratch if known is not None else {}), **change.values}
     kept = {name: value for name, value in merged.items() if value is not None}
@@ -180,12 +173,9 @@ def merge_scratch(change: MergeScratch, rows: Rows) -> Answer:
 
 def raise_limits(change: RaiseRun, rows: Rows) -> Answer:
     """Set new maxima of the run; its jobs read them when they meet a limit."""
-    run = rows.get(WorkflowRun, change.run_id)
-    if run is None:
-        return _missing(change.run_id)
-    if run.is_terminal:
-        message = f"run {run.id} {run.status.phrase}"
-        return Refused(why=Why.STATUS, message=message, run_id=run.id)
+    run = _open_run(change.run_id, rows)
+    if isinstance(run, Refused):
+        return run
     raised = replace(run, limits={**run.limits, **change.limits}, updated_at=change.at)
     return Applied(rows=(raised,), run_id=run.id)
 
@@ -209,6 +199,19 @@ def _node_above(run: WorkflowRun, rows: Rows) -> tuple[Row, ...]:
     if node is None or run.status is not RunStatus.RUNNING or node.has_ended:
         return ()
     return (moved(node, NodeStatus.RUNNING, run.started_at),)
+
+
+def _open_run(run_id: RunId, rows: Rows) -> WorkflowRun | Refused:
+    """The run, or why nothing about it can be changed: there is none, or it is over."""
+    run = rows.get(WorkflowRun, run_id)
+    if run is None:
+        return _missing(run_id)
+    return _over(run) if run.is_terminal else run
+
+
+def _over(run: WorkflowRun) -> Refused:
+    message = f"run {run.id} {run.status.phrase}"
+    return Refused(why=Why.STATUS, message=message, run_id=run.id)
 
 
 def _missing(run_id: RunId) -> Refused:
