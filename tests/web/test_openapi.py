@@ -48,6 +48,8 @@ OPERATIONS = {
     ("GET", "/v1/jobs"),
     ("GET", "/v1/jobs/{job}"),
     ("GET", "/v1/jobs/{job}/events"),
+    ("GET", "/v1/jobs/{job}/events/{seq}/body"),
+    ("GET", "/v1/blobs/{sha256}"),
     ("GET", "/v1/inbox"),
     ("GET", "/v1/inbox/{item}"),
     ("POST", "/v1/inbox/{item}/answers"),

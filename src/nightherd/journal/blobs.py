@@ -11,24 +11,16 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
-
-import msgspec
+from typing import BinaryIO, Protocol
 
 from nightherd.errors import JournalError
-from nightherd.ports import Probe
+from nightherd.ports import BlobRef, Probe
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
-
-
-class BlobRef(msgspec.Struct, frozen=True, kw_only=True):
-    """Which blob, and what its bytes are: `text` in UTF-8, `json`, or plain `bytes`."""
-
-    sha256: str
-    size: int
-    kind: str = "bytes"
+PIECE = 256 * 1024
+"""Bytes of a blob that are read at once by one who takes it in pieces."""
 
 
 class BlobStore(Protocol):
@@ -79,12 +71,30 @@ class Blobs:
         except OSError as error:
             raise self._failed("read", path, error) from error
         if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
-            raise JournalError(
-                f"the blob {ref.sha256} is damaged: its content does not match its hash",
-                path=str(path),
-                code="blob_damaged",
-            )
+            raise _damaged(path)
         return data
+
+    def read(self, sha256: str) -> Iterator[bytes] | None:
+        """The bytes in pieces, all of them checked before this returns; None when there is no such blob."""
+        path = self._directory / sha256
+        if SHA256.fullmatch(sha256) is None:
+            return None
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._failed("read", path, error) from error
+        try:
+            is_whole = hashlib.file_digest(file, "sha256").hexdigest() == sha256
+            file.seek(0)
+        except OSError as error:
+            file.close()
+            raise self._failed("read", path, error) from error
+        if not is_whole:
+            file.close()
+            raise _damaged(path)
+        return _pieces(file)
 
     def sync(self, refs: Iterable[BlobRef]) -> None:
         """These blobs survive a power cut from here on."""
@@ -112,6 +122,20 @@ class Blobs:
             path=str(path),
             code="blob_missing" if missing else os_code(error),
         )
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+def _damaged(path: Path) -> JournalError:
+    return JournalError(
+        f"the blob {path.name} is damaged: its content does not match its hash",
+        path=str(path),
+        code="blob_damaged",
+    )
 
 
 def sync_path(path: Path) -> None:

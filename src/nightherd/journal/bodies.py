@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from nightherd.errors import JournalError
-from nightherd.journal.blobs import BlobRef, Blobs, BlobStore
+from nightherd.journal.blobs import Blobs, BlobStore
 from nightherd.journal.codec import encode, encode_line
 from nightherd.model.ids import JobId
 from nightherd.model.journal.event import (
@@ -28,7 +28,7 @@ from nightherd.model.journal.event import (
 )
 from nightherd.model.journal.system import known
 from nightherd.model.text import whole_value
-from nightherd.ports import Journals
+from nightherd.ports import BlobRef, Journals
 
 BODY_LIMIT = 64 * 1024
 """Bodies whose JSON is longer than this many bytes go to blobs."""
@@ -223,12 +223,7 @@ class BlobCheck:
     def __call__(self, job_id: JobId) -> Iterator[str]:
         """Yield what is wrong with the bodies of the job's events; nothing when all are whole."""
         for event in self._journals.read(job_id, load_blobs=False):
-            try:
-                refs = _refs_of(event)
-            except msgspec.ValidationError as error:
-                yield f"event {event.seq} has a {NOTE} note that cannot be understood: {error}"
-                continue
-            for name, ref in refs.items():
+            for name, ref in stored_bodies(event).items():
                 key = (ref.sha256, ref.size)
                 if key not in self._problems:
                     try:
@@ -241,10 +236,13 @@ class BlobCheck:
                     yield f"the {name} of event {event.seq} cannot be read: {problem}"
 
 
-def _refs_of(event: Event) -> Mapping[str, BlobRef]:
-    """The blobs that an event names, each by the field it belongs to."""
+def stored_bodies(event: Event) -> Mapping[str, BlobRef]:
+    """Return the blobs that an event, as readers get it, names; each by the field it belongs to."""
     note = (event.extra or {}).get(NOTE)
-    refs = {} if note is None else msgspec.convert(note, Note).blobs
+    try:
+        refs = {} if note is None else msgspec.convert(note, Note).blobs
+    except msgspec.ValidationError:
+        refs = {}  # `restore` has read our own note by now: this one is the provider's
     if isinstance(event, ToolResultEvent) and event.full_output is not None:
         return {**refs, "full_output": output_ref(event.full_output)}
     return refs

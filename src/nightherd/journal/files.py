@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from nightherd.errors import RefusedError
 from nightherd.files.permission import keep_aside
 from nightherd.journal.blobs import Blobs
-from nightherd.journal.bodies import load_output
+from nightherd.journal.bodies import load_output, stored_bodies
 from nightherd.journal.follow import Follower, follow
 from nightherd.journal.live_text import LiveTextFile, TextFollower, read_text
 from nightherd.journal.reader import examine, find_message, last, read
@@ -18,7 +18,7 @@ from nightherd.model.agents.agent import Durability
 from nightherd.model.ids import JOB_ID, ExecutionId, JobId, parse_job_id
 from nightherd.model.journal.event import Event, FullOutput
 from nightherd.model.journal.live_text import TextDelta
-from nightherd.ports import CallLater, Clock, Findings, Probe, Wait
+from nightherd.ports import BlobRef, CallLater, Clock, Findings, Probe, Wait
 
 
 class JournalFiles:
@@ -87,6 +87,14 @@ class JournalFiles:
     def read_output(self, output: FullOutput) -> str:
         """Return the whole text."""
         return load_output(output, self._blobs)
+
+    def stored_bodies(self, event: Event) -> Mapping[str, BlobRef]:
+        """Return the blobs that the event names, by field."""
+        return stored_bodies(event)
+
+    def read_blob(self, sha256: str) -> Iterator[bytes] | None:
+        """Return the bytes of a blob in pieces; None when there is none of that name."""
+        return self._blobs.read(sha256)
 
     def text_path(self, job_id: JobId) -> Path:
         """Where the job's live text is while there is any."""

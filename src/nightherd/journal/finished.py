@@ -11,11 +11,11 @@ from pathlib import Path
 
 from nightherd.errors import JournalError
 from nightherd.files.atomic import rename_with_retry, temp_path_for
-from nightherd.journal.blobs import BlobRef, Blobs, os_code, sync_data, sync_path
+from nightherd.journal.blobs import Blobs, os_code, sync_data, sync_path
 from nightherd.journal.bodies import plain_line, seal
 from nightherd.model.ids import JobId, parse_job_id
 from nightherd.model.journal.event import Event
-from nightherd.ports import Probe, no_probe
+from nightherd.ports import BlobRef, Probe, no_probe
 
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 BUFFER = 256 * 1024

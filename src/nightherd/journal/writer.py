@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from nightherd.errors import FencedError, JournalError
-from nightherd.journal.blobs import BlobRef, Blobs, os_code, sync_data, sync_path
+from nightherd.journal.blobs import Blobs, os_code, sync_data, sync_path
 from nightherd.journal.bodies import BODY_LIMIT, plain_line, seal
 from nightherd.journal.codec import LINE_LIMIT, decode_line, read_back
 from nightherd.journal.fence import Fence
@@ -21,7 +21,7 @@ from nightherd.model.ids import ExecutionId
 from nightherd.model.journal.event import VERSION, AssistantEvent, Event, SystemEvent, describe
 from nightherd.model.journal.system import SystemSubtype, TornTail
 from nightherd.next_step import Action, NextStep
-from nightherd.ports import BadLine, Clock, Probe
+from nightherd.ports import BadLine, BlobRef, Clock, Probe
 
 
 class Fragment(msgspec.Struct, frozen=True, kw_only=True):

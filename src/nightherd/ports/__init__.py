@@ -9,6 +9,7 @@ from __future__ import annotations
 from nightherd.ports.hooks import CommandContainer, HookCall, HookCarrier, HookResult
 from nightherd.ports.journal import (
     BadLine,
+    BlobRef,
     CallLater,
     Findings,
     FinishedJournals,
@@ -72,6 +73,7 @@ from nightherd.ports.world import Clock, OperatorLog, Probe, Process, no_probe, 
 __all__ = [
     "BadLine",
     "BeginsWith",
+    "BlobRef",
     "CallLater",
     "ChangeFeed",
     "ChangedPath",

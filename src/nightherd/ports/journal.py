@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from nightherd.model.ids import ExecutionId, JobId
@@ -43,6 +43,14 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     def is_garbage(self) -> bool:
         """Whether lines are there, and not one of them is an event."""
         return self.events == 0 and bool(self.bad_lines)
+
+
+class BlobRef(msgspec.Struct, frozen=True, kw_only=True):
+    """Which blob, and what its bytes are: `text` in UTF-8, `json`, or plain `bytes`."""
+
+    sha256: str
+    size: int
+    kind: str = "bytes"
 
 
 class Journal(Protocol):
@@ -164,6 +172,15 @@ class Journals(Protocol):
 
     def read_output(self, output: FullOutput) -> str:
         """Return the whole text; `JournalError` when it is missing or damaged."""
+
+    def stored_bodies(self, event: Event) -> Mapping[str, BlobRef]:
+        """Return the bodies that an event read without blobs does not contain, by field; `full_output` among them."""
+
+    def read_blob(self, sha256: str) -> Iterator[bytes] | None:
+        """Return the bytes of a blob in pieces; None when there is none of that name.
+
+        They are compared with the name before this returns: `JournalError` when they are damaged.
+        """
 
     def live_text(self, job_id: JobId, call_later: CallLater) -> LiveText:
         """Return where an execution shows the answer that is coming in; `call_later` says when to write."""

@@ -333,6 +333,28 @@ def check_a_journal_with_events_is_not_put_aside(journals: Journals) -> None:
     assert texts(journals.read(JOB)) == ["one"]
 
 
+def check_stored_bodies_are_named_and_can_be_read(journals: Journals) -> None:
+    """An event read without blobs says which bodies it lacks, and each can be read by its name."""
+    journal = begin(journals)
+    output = journals.keep_output(["all of ", "it"])
+    journal.append(ToolResultEvent(result=LARGE, full_output=output))
+    journal.append(say("short"))
+
+    large, short = journals.read(JOB, load_blobs=False)
+    bodies = journals.stored_bodies(large)
+
+    assert {field: (ref.size, ref.kind) for field, ref in bodies.items()} == {
+        "result": (len(LARGE), "text"),
+        "full_output": (9, "text"),
+    }
+    pieces = journals.read_blob(bodies["result"].sha256)
+    assert pieces is not None
+    assert b"".join(pieces) == LARGE.encode()
+    assert journals.stored_bodies(short) == {}
+    assert journals.read_blob("0" * 64) is None
+    assert journals.read_blob("../" + "0" * 61) is None
+
+
 JOURNAL_CONTRACT: tuple[Callable[[Journals], None], ...] = tuple(
     check for name, check in globals().items() if name.startswith("check_")
 )

@@ -6,13 +6,12 @@ Events go through the real codec, so what comes back is what a file would give b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from nightherd.errors import FencedError, JournalError, RefusedError
-from nightherd.journal.blobs import BlobRef
-from nightherd.journal.bodies import load_output, restore, seal
+from nightherd.journal.bodies import load_output, restore, seal, stored_bodies
 from nightherd.journal.codec import read_back
 from nightherd.journal.fence import Fence
 from nightherd.journal.follow import INTERVAL
@@ -20,7 +19,7 @@ from nightherd.journal.messages import ended_message
 from nightherd.model.ids import ExecutionId, JobId, parse_job_id
 from nightherd.model.journal.event import VERSION, Event, FullOutput
 from nightherd.model.journal.live_text import TextDelta
-from nightherd.ports import CallLater, Clock, Findings, Wait
+from nightherd.ports import BlobRef, CallLater, Clock, Findings, Wait
 
 
 class MemoryBlobs:
@@ -39,6 +38,11 @@ class MemoryBlobs:
     def get(self, ref: BlobRef) -> bytes:
         """The bytes again."""
         return self._bodies[ref.sha256]
+
+    def read(self, sha256: str) -> Iterator[bytes] | None:
+        """The bytes in one piece."""
+        data = self._bodies.get(sha256)
+        return None if data is None else iter([data])
 
 
 class MemoryLog:
@@ -217,6 +221,14 @@ class MemoryJournals:
     def read_output(self, output: FullOutput) -> str:
         """Return the whole text."""
         return load_output(output, self._blobs)
+
+    def stored_bodies(self, event: Event) -> Mapping[str, BlobRef]:
+        """Return the blobs that the event names, by field."""
+        return stored_bodies(event)
+
+    def read_blob(self, sha256: str) -> Iterator[bytes] | None:
+        """Return the bytes of a blob in pieces; None when there is none of that name."""
+        return self._blobs.read(sha256)
 
     def live_text(self, job_id: JobId, call_later: CallLater) -> MemoryText:
         """Return the writer of the job's live text."""

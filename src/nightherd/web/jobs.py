@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Response
 from msgspec.structs import replace
 
 from nightherd.engine.limits.guard import limits_for
@@ -19,7 +19,7 @@ from nightherd.engine.operations.requests import (
     Submit,
     with_key,
 )
-from nightherd.errors import InvalidValueError, UsageError
+from nightherd.errors import UsageError
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
@@ -27,31 +27,24 @@ from nightherd.model.limits.limits import kept_limits
 from nightherd.model.units import parse_duration
 from nightherd.ports import StateReader
 from nightherd.views.checkpoints import latest_known, with_checkpoint_totals
-from nightherd.views.events import event_document
 from nightherd.views.job_document import job_document, show_job
-from nightherd.views.jobs import find_job_id, get_job, job_row, list_page, observe_job, observe_jobs
+from nightherd.views.jobs import find_job_id, job_row, list_page, observe_job, observe_jobs
 from nightherd.views.limits import limit_row, limits_of_job
 from nightherd.views.sessions import find_session
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import (
-    EVENT,
     JOB,
     NEXT,
-    EventStream,
     answers,
     document,
     list_of,
-    object_with,
-    refusals,
 )
 from nightherd.web.operations import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, NewJob, Resumption
 from nightherd.wiring.machine import is_at_work
 
 MOST = 1_000
-MOST_EVENTS = 1_000
 LARGEST = 2**53
-STREAM = "text/event-stream"
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -214,55 +207,6 @@ async def resume(
     return await job_answer(resumed, site)
 
 
-@router.get(
-    "/{job}/events",
-    responses={
-        **answers("events", list_of(EVENT), beside={"last_seq": {"type": "integer"}}),
-        200: {
-            "description": "A page of events, or a stream of them",
-            "content": {
-                "application/json": {"schema": object_with("schema", "as_of", "data", "last_seq")},
-                STREAM: {"schema": {"type": "string"}},
-            },
-        },
-        204: {"description": "The job has ended; no more events follow"},
-        **refusals(404, 409),
-    },
-)
-async def events(
-    site: OnSite,
-    request: Request,
-    job: str,
-    after: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 200,
-    last_event_id: Annotated[str | None, Header(max_length=20)] = None,
-) -> Response:
-    """A job's events as its journal has them: a page after `after`, or, asked for as `text/event-stream`, a stream.
-
-    The stream continues across restarts of workers and ends with the job. `id` is the event's number;
-    `Last-Event-ID` (or `after`) is where it continues. Nothing is left out and nothing comes twice. Bodies
-    that are kept beside the journal are named, not sent.
-    """
-    job_id = await _find(site, job)
-    if STREAM not in request.headers.get("accept", ""):
-        found = await site.tails.read(job_id, after, limit)
-        data = [event_document(event) for event in found]
-        last = found[-1].seq if found else after
-        return document("events", data, site.context.clock.now(), last_seq=last)
-    place = after if last_event_id is None else _number(last_event_id)
-    known = await _get(site, job_id)
-    if known.is_terminal and not await site.tails.has_more(job_id, place):
-        return Response(status_code=204)
-    stream = site.tails.follow(job_id, place)
-    return EventStream(stream, site.counters)
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise InvalidValueError(f"Last-Event-ID {text!r} is not the number of an event")
-    return int(text)
-
-
 async def job_answer(job: Job, site: ApiContext, status: int = 200) -> Response:
     """The job as lists give it."""
     now = site.context.clock.now()
@@ -275,10 +219,6 @@ async def job_answer(job: Job, site: ApiContext, status: int = 200) -> Response:
 
 async def _find(site: ApiContext, reference: str) -> JobId:
     return await site.ask(lambda reader: find_job_id(reader, reference))
-
-
-async def _get(site: ApiContext, job_id: JobId) -> Job:
-    return await site.ask(lambda reader: get_job(reader, job_id))
 
 
 def _options(body: NewJob) -> JobOptions:

@@ -26,8 +26,10 @@ from nightherd.model.inbox.token import WEB_PERSON
 from nightherd.model.webhooks import LOOPBACK, is_loopback
 from nightherd.web import (
     answer_page,
+    downloads,
     hooks,
     inbox,
+    job_events,
     jobs,
     metrics,
     operations,
@@ -72,7 +74,7 @@ def make_app(site: ApiContext) -> FastAPI:
     app.state.site = site
     problem.install(app)
     rooms = (
-        fleet_paths, jobs, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
+        fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
         operations,
     )  # fmt: skip
     for room in rooms:
