@@ -50,6 +50,7 @@ OPERATIONS = {
     ("GET", "/v1/jobs/{job}/events"),
     ("GET", "/v1/jobs/{job}/events/{seq}/body"),
     ("GET", "/v1/blobs/{sha256}"),
+    ("GET", "/v1/jobs/{job}/outline"),
     ("GET", "/v1/inbox"),
     ("GET", "/v1/inbox/{item}"),
     ("POST", "/v1/inbox/{item}/answers"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import msgspec
+from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 from msgspec.structs import replace
 
@@ -28,6 +29,7 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.retry import Backoff
 from nightherd.model.text import counted
 from nightherd.wiring.files import read_fleet_state
+from nightherd.wiring.index import index_follower
 from nightherd.wiring.stores import init_state_directory, known_secrets, system_clock
 
 RETRY_S = 5.0
@@ -82,6 +84,7 @@ class Daemon:
         self._stopping = anyio.Event()
         self._is_stopping = False
         self._is_cancelling = False
+        self._index = index_follower(post.state_dir, log.report)
         self._retention = AutomaticRetention(
             post.state_dir,
             self._clock,
@@ -105,9 +108,11 @@ class Daemon:
             tasks.start_soon(self._say_alive)
             tasks.start_soon(self._keep_output_short)
             tasks.start_soon(self._retention.keep)
+            self._index.start()
             async with anyio.create_task_group() as services:
                 while not self._is_stopping:
                     await self._work(services)
+            await to_thread.run_sync(self._index.stop)
             tasks.cancel_scope.cancel()
 
     async def _work(self, services: TaskGroup) -> None:

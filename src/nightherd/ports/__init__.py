@@ -7,6 +7,7 @@ these in the ring outside; `wiring` chooses them; `nightherd.testing` has a cont
 from __future__ import annotations
 
 from nightherd.ports.hooks import CommandContainer, HookCall, HookCarrier, HookResult
+from nightherd.ports.index import Outlines
 from nightherd.ports.journal import (
     BadLine,
     BlobRef,
@@ -103,6 +104,7 @@ __all__ = [
     "NotificationReader",
     "OperatorLog",
     "Outgoing",
+    "Outlines",
     "Probe",
     "Process",
     "Registration",

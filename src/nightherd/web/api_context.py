@@ -18,9 +18,10 @@ from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.inbox.token import secret_hash
-from nightherd.ports import ChangeFeed, SnapshotReader
+from nightherd.ports import ChangeFeed, Outlines, SnapshotReader
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Counters, Tails
+from nightherd.wiring.index import open_outlines
 from nightherd.wiring.machine import boot_id
 from nightherd.wiring.running import rescuer
 from nightherd.wiring.stores import open_feed, open_journals, open_reader, system_clock
@@ -66,6 +67,8 @@ class ApiContext:
     """Called when a person accepted what the fleet's files give agents."""
     snapshots: SnapshotReader
     """Compares snapshots of workspaces."""
+    outlines: Outlines
+    """The outlines of jobs."""
     open_feed: Callable[[], ChangeFeed]
     """Opens the ledger for one who follows a run."""
     run_readers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(RUN_READERS))
@@ -120,6 +123,7 @@ async def open_api_context(
                 wake=wake,
                 reload=reload,
                 snapshots=open_snapshot_reader(state_dir),
+                outlines=open_outlines(state_dir),
                 open_feed=partial(open_feed, state_dir),
             )
         finally:

@@ -33,6 +33,7 @@ from nightherd.web import (
     jobs,
     metrics,
     operations,
+    outlines,
     problem,
     runs,
     sessions,
@@ -75,7 +76,7 @@ def make_app(site: ApiContext) -> FastAPI:
     problem.install(app)
     rooms = (
         fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
-        operations,
+        operations, outlines,
     )  # fmt: skip
     for room in rooms:
         app.include_router(room.router)

@@ -1,0 +1,153 @@
+"""The index's rows: how far each job is indexed, and its outline.
+
+A transaction writes only if what it continues from is still so. So any number of processes may index at once,
+and a killed one leaves nothing half written: no event is counted twice, and none is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+
+from nightherd.db.connection import Database
+from nightherd.model.ids import JobId
+from nightherd.model.index.outline import EMPTY, Outline, decode_outline, encode_outline
+
+ALL_JOBS = "SELECT job_id FROM jobs"
+DUE_JOBS = "SELECT job_id FROM jobs WHERE noted > looked OR is_live ORDER BY noted, number LIMIT ?"
+FIND_JOB = "SELECT number, seq, outline, noted, looked, is_live FROM jobs WHERE job_id = ?"
+NOTE_JOB = (
+    "INSERT INTO jobs (job_id, noted, is_live) VALUES (?, ?, ?)"
+    " ON CONFLICT (job_id) DO UPDATE SET noted = excluded.noted, is_live = excluded.is_live"
+)
+KEEP_JOB = (
+    "UPDATE jobs SET agent = ?, session_id = ?, seq = ?, outline = ?, problem = NULL"
+    " WHERE number = ?"
+)
+
+
+class KeptJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What the index knows of a job."""
+
+    number: int = 0
+    """0 when it has no row yet."""
+    seq: int = 0
+    data: bytes | None = None
+    """Its outline as it is kept: not needed where there is nothing new."""
+    noted: int = 0
+    looked: int = 0
+    is_live: bool = False
+
+    @property
+    def outline(self) -> Outline:
+        """What was made of its events so far; raises what msgspec raises for one that is damaged."""
+        return EMPTY if self.data is None else decode_outline(self.data)
+
+
+class IndexStore:
+    """Questions and changes on one connection, by one thread at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def change(self) -> int:
+        """Return the change up to which the feed was followed."""
+        return _int(self._database.execute("SELECT change FROM follow")[0][0])
+
+    def find_job(self, job_id: str) -> KeptJob:
+        """Return what is known of a job; an empty value for nothing."""
+        rows = self._database.execute(FIND_JOB, (job_id,))
+        if not rows:
+            return KeptJob()
+        number, seq, outline, noted, looked, is_live = rows[0]
+        return KeptJob(
+            number=_int(number),
+            seq=_int(seq),
+            data=outline if isinstance(outline, bytes) else None,
+            noted=_int(noted),
+            looked=_int(looked),
+            is_live=bool(is_live),
+        )
+
+    def due_jobs(self, limit: int) -> list[JobId]:
+        """Return jobs to be looked at, those that changed first before others."""
+        return [JobId(str(row[0])) for row in self._database.execute(DUE_JOBS, (limit,))]
+
+    def job_ids(self) -> list[JobId]:
+        """Return every job that it has."""
+        return [JobId(str(row[0])) for row in self._database.execute(ALL_JOBS)]
+
+    def note(self, before: int, change: int, jobs: Mapping[str, tuple[int, bool]]) -> bool:
+        """Note that the feed was followed from `before` to `change`, and which jobs it named; False when another did."""
+        with self.transaction():
+            if self.change() != before:
+                return False
+            for job_id, (noted, is_live) in jobs.items():
+                self._database.execute(NOTE_JOB, (job_id, noted, int(is_live)))
+            self._database.execute("UPDATE follow SET change = ?", (change,))
+        return True
+
+    def keep(self, job_id: str, before: KeptJob, outline: Outline) -> bool:
+        """Replace what was known of a job; False when another process has gone on from there meanwhile."""
+        with self.transaction():
+            now = self._row_of(job_id)
+            if now.seq != before.seq:
+                return False
+            values = (
+                outline.agent,
+                outline.session_id,
+                outline.last_seq,
+                encode_outline(outline),
+                now.number,
+            )
+            self._database.execute(KEEP_JOB, values)
+        return True
+
+    def mark_looked(self, job_id: str, noted: int, problem: str | None = None) -> None:
+        """Note that the job was read to its end after the change `noted`, or cannot be read."""
+        self._database.execute(
+            "UPDATE jobs SET looked = max(looked, ?), problem = ? WHERE job_id = ?",
+            (noted, problem, job_id),
+        )
+
+    def remove(self, job_id: str) -> None:
+        """Forget all about a job."""
+        with self.transaction():
+            self._database.execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
+
+    def restart(self, job_id: str) -> None:
+        """Index a job from its beginning again."""
+        with self.transaction():
+            self._database.execute(
+                "UPDATE jobs SET seq = 0, outline = NULL, looked = 0 WHERE job_id = ?", (job_id,)
+            )
+
+    def restart_feed(self) -> None:
+        """Follow the feed from its beginning again."""
+        self._database.execute("UPDATE follow SET change = 0")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of what is written in the block, or nothing."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+
+    def _row_of(self, job_id: str) -> KeptJob:
+        """Inside a transaction: the job's row, made if it is not there."""
+        self._database.execute("INSERT OR IGNORE INTO jobs (job_id) VALUES (?)", (job_id,))
+        number, seq = self._database.execute(
+            "SELECT number, seq FROM jobs WHERE job_id = ?", (job_id,)
+        )[0]
+        return KeptJob(number=_int(number), seq=_int(seq))
+
+
+def _int(value: object) -> int:
+    return int(str(value))
