@@ -16,7 +16,7 @@ from nightherd.model.journal.event import AssistantEvent, describe
 from nightherd.model.journal.live_text import TextDelta
 from nightherd.model.journal.system import ExecutionStarted
 from nightherd.model.usage import Totals
-from nightherd.web import tails
+from nightherd.web import job_tail, tails
 from web.web_world import World, following, served, until
 
 FOLLOWERS = 50
@@ -57,14 +57,14 @@ def test_many_followers_get_everything_once_and_in_order(tmp_path: Path) -> None
 def test_one_look_at_the_journal_serves_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun: list[tails.JobTail] = []
-    original = tails.JobTail.__init__
+    begun: list[job_tail.JobTail] = []
+    original = job_tail.JobTail.__init__
 
-    def counted(self: tails.JobTail, *given: object) -> None:
+    def counted(self: job_tail.JobTail, *given: object) -> None:
         begun.append(self)
         original(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(tails.JobTail, "__init__", counted)
+    monkeypatch.setattr(job_tail.JobTail, "__init__", counted)
 
     async def main() -> None:
         async with served(tmp_path) as world, anyio.create_task_group() as tasks:
@@ -87,7 +87,7 @@ def test_one_look_at_the_journal_serves_all(
 def test_one_who_is_far_behind_catches_up_from_the_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tails, "KEPT_EVENTS", 3)
+    monkeypatch.setattr(job_tail, "KEPT_EVENTS", 3)
     monkeypatch.setattr(tails, "BLOCK", 7)
 
     async def main() -> None:

@@ -81,6 +81,7 @@ OPERATIONS = {
     ("GET", "/v1/workspaces"),
     ("GET", "/v1/workspaces/{workspace}"),
     ("DELETE", "/v1/workspaces/{workspace}"),
+    ("GET", "/v1/stream"),
 }
 
 

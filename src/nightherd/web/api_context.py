@@ -19,12 +19,15 @@ from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.inbox.token import secret_hash
 from nightherd.ports import ChangeFeed, Outlines, SnapshotReader
+from nightherd.views.stream_rows import StreamRows
+from nightherd.web.change_tail import ChangeTail
+from nightherd.web.counters import Counters
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
-from nightherd.web.tails import Counters, Tails
+from nightherd.web.tails import Tails
 from nightherd.wiring.index import open_outlines
-from nightherd.wiring.machine import boot_id
+from nightherd.wiring.machine import boot_id, is_at_work
 from nightherd.wiring.running import rescuer
-from nightherd.wiring.stores import open_feed, open_journals, open_reader, system_clock
+from nightherd.wiring.stores import ledger_end, open_feed, open_journals, open_reader, system_clock
 from nightherd.wiring.workspaces import open_snapshot_reader
 
 RUN_READERS = 4
@@ -69,6 +72,8 @@ class ApiContext:
     """Compares snapshots of workspaces."""
     outlines: Outlines
     """The outlines of jobs."""
+    changes: ChangeTail
+    """What changes, for all who follow the fleet."""
     open_feed: Callable[[], ChangeFeed]
     """Opens the ledger for one who follows a run."""
     run_readers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(RUN_READERS))
@@ -108,7 +113,12 @@ async def open_api_context(
     async def rescue() -> object:
         return await rescuer(bench(), fleet())()
 
-    async with Tails(open_journals(state_dir), ask, system_clock()) as tails:
+    feed, journals = partial(open_feed, state_dir), open_journals(state_dir)
+    rows = StreamRows(fleet, journals, is_at_work, system_clock().now)
+    async with (
+        Tails(journals, ask, system_clock()) as tails,
+        ChangeTail(feed, partial(ledger_end, state_dir), rows, ask) as changes,
+    ):
         try:
             yield ApiContext(
                 fleet=fleet,
@@ -124,7 +134,8 @@ async def open_api_context(
                 reload=reload,
                 snapshots=open_snapshot_reader(state_dir),
                 outlines=open_outlines(state_dir),
-                open_feed=partial(open_feed, state_dir),
+                changes=changes,
+                open_feed=feed,
             )
         finally:
             ask.close()

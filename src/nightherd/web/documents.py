@@ -13,8 +13,8 @@ from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
 from nightherd.views.jobs import timestamp
+from nightherd.web.counters import Counters
 from nightherd.web.problem import MEDIA_TYPE, PROBLEM_SCHEMA
-from nightherd.web.tails import Counters
 
 JSON = "application/json"
 

@@ -19,11 +19,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nightherd.errors import NightherdError
 from nightherd.model.inbox.token import TOKEN_PREFIX
+from nightherd.web.counters import Counters
 from nightherd.web.hooks import PREFIX as HOOKS
 from nightherd.web.operations import PERSON
 from nightherd.web.problem import is_answer_link, problem, problem_of
 from nightherd.web.socket_file import OPERATIONS
-from nightherd.web.tails import Counters
 
 HEALTH = "/healthz"
 LARGEST_HEAD = 32 * 1024

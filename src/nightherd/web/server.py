@@ -37,6 +37,7 @@ from nightherd.web import (
     problem,
     runs,
     sessions,
+    stream,
     workflows,
     workspaces,
 )
@@ -76,7 +77,7 @@ def make_app(site: ApiContext) -> FastAPI:
     problem.install(app)
     rooms = (
         fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
-        operations, outlines,
+        operations, outlines, stream,
     )  # fmt: skip
     for room in rooms:
         app.include_router(room.router)

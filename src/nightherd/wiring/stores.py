@@ -142,6 +142,13 @@ def open_feed(state_dir: Path) -> ChangeFeed:
     return LedgerFeed(state_dir / "ledger")
 
 
+def ledger_end(state_dir: Path) -> int:
+    """The number of the last change of the state in `state_dir`; 0 when there is none."""
+    from nightherd.state.layout import LEDGER, last_recorded
+
+    return last_recorded(state_dir / LEDGER)
+
+
 def load_persistence(state_dir: Path) -> Persistence:
     """When checkpoints are made and how state is written, as the project says."""
     from nightherd.config.persistence import load_persistence as load_persistence_

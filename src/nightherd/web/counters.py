@@ -1,0 +1,19 @@
+"""Counters: what the server has done since it began, for `/metrics`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Counters:
+    """Numbers that only grow, and how many follow at this moment."""
+
+    requests: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """Answers by method and status."""
+    deliveries: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Messages that came in, by endpoint and what became of them."""
+    followers: int = 0
+    """Streams that are open now."""
+    events_sent: int = 0
