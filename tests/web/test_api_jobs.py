@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import anyio
 import pytest
@@ -41,6 +42,25 @@ def test_lists_are_narrowed_by_agent_and_status(tmp_path: Path) -> None:
 
             assert [row["id"] for row in by_agent] == [waiting]
             assert [row["id"] for row in by_status] == [done]
+
+    anyio.run(main)
+
+
+def test_lists_are_narrowed_by_a_filter(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            done, waiting = await world.run(), await world.submit("slow")
+
+            async def listed(filter: str) -> list[str]:
+                return [row["id"] for row in (await world.get("/v1/jobs?q=" + quote(filter))).data]
+
+            assert await listed("status:completed,pending since:1d") == [waiting, done]
+            assert await listed("cost:>0 trigger:manual") == [done]
+            assert await listed('"hello, world" agent:hello') == [done]
+            assert await listed("until:1d") == []
+            refused = await world.get("/v1/jobs?q=" + quote("agent:hello state:x"))
+            assert refused.status == 400
+            assert "column 13 of the filter: 'state' is no filter" in refused.document["detail"]
 
     anyio.run(main)
 

@@ -178,6 +178,8 @@ agent_filter = click.option(
     "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
 )
 """`--agent` of a list."""
+query_argument = click.argument("words", nargs=-1, metavar="[QUERY]...")
+"""Terms of a filter, such as `status:failed since:2d`; a shell needs quotes around `cost:>1`."""
 before_option = click.option(
     "--before",
     type=click.IntRange(1),

@@ -15,9 +15,11 @@ from nightherd.db.connection import Database, open_for_reading
 from nightherd.db.schema import Queries, brought_forward, known_schema, refuse_newer, schema_number
 from nightherd.errors import StateError, StateFileError
 from nightherd.model.ids import JobId
+from nightherd.model.jobs.filter import filter_of
 from nightherd.model.jobs.job import Execution, Job, JobQuery, JobTexts
 from nightherd.model.worker import Worker
 from nightherd.next_step import Action, NextStep
+from nightherd.state.filtered_list import job_statements
 from nightherd.state.layout import DATABASE, LEDGER, last_recorded
 from nightherd.state.rows import SqliteRows
 from nightherd.state.table import JOB_TABLES
@@ -66,6 +68,13 @@ class SqliteJobReader:
         if rows is None:
             return ()
         before = query.before if query.before is not None else NEWEST
+        if query.filter is not None:
+            filter = filter_of(query)
+            if filter is None:
+                return ()
+            jobs = rows.select(Job, job_statements(filter, before, query.limit))
+            newest = sorted(jobs, key=lambda job: (job.created_at, job.number), reverse=True)
+            return newest[: query.limit]
         match query.agent, query.status:
             case None, None:
                 return rows.list(Job, "list_jobs", (before, query.limit))

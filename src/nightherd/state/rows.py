@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -43,6 +43,17 @@ class SqliteRows:
         """
         return [
             row for row in self._list(row_type, self._queries[query], values) if row is not None
+        ]
+
+    def select(
+        self, row_type: type[RowT], statements: Iterable[tuple[str, Values]]
+    ) -> Sequence[RowT]:
+        """The rows that the statements find, as `list` does, one statement after the other."""
+        return [
+            row
+            for statement, values in statements
+            for row in self._list(row_type, statement, values)
+            if row is not None
         ]
 
     def table(self, row_type: type[RowT]) -> Table[RowT]:

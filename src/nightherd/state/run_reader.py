@@ -10,6 +10,7 @@ from nightherd.model.inbox.item import InboxItem
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.text import utc_text
+from nightherd.model.workflows.filter import run_filter_of
 from nightherd.model.workflows.rows import (
     PinnedWorkflow,
     RunQuery,
@@ -22,6 +23,7 @@ from nightherd.model.workflows.rows import (
     WorkflowScratch,
 )
 from nightherd.model.workflows.run import RunId, RunStatus
+from nightherd.state.filtered_runs import run_statements
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
 from nightherd.state.rows import SqliteRows
 
@@ -38,6 +40,14 @@ class SqliteRunReader(SqliteJobReader):
         if rows is None:
             return ()
         page = (query.before if query.before is not None else NEWEST, query.limit)
+        if query.filter is not None:
+            filter = run_filter_of(query)
+            if filter is None:
+                return ()
+            columns = rows.table(WorkflowRun).columns
+            runs = rows.select(WorkflowRun, run_statements(filter, columns, *page))
+            newest = sorted(runs, key=lambda run: (run.started_at, run.number), reverse=True)
+            return newest[: query.limit]
         status = None if query.status is None else query.status.value
         if query.workflow is not None and status is not None:
             values = (*page, query.workflow, status)

@@ -19,6 +19,7 @@ from nightherd.model.inbox.item import (
     ItemKind,
 )
 from nightherd.model.inbox.token import AnswerLink, Token
+from nightherd.model.jobs.filter import filter_of, fits
 from nightherd.model.jobs.job import CHILD_WAITS, Execution, Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
@@ -69,11 +70,8 @@ class MemoryReader(MemoryWorkspaceReader, MemoryRunReader):
         newest = self._newest_first()
         numbers = [job.number for job in newest]
         first = numbers.index(query.before) + 1 if query.before in numbers else 0
-        found = [
-            job
-            for job in newest[first:]
-            if query.agent in (None, job.agent) and query.status in (None, job.status)
-        ]
+        filter = filter_of(query)
+        found = [job for job in newest[first:] if filter is not None and fits(job, filter)]
         return found[: query.limit]
 
     def job_ids(self, prefix: str, limit: int) -> Sequence[JobId]:

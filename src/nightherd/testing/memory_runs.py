@@ -14,6 +14,7 @@ from nightherd.model.inbox.item import InboxItem
 from nightherd.model.jobs.job import Execution, Job, JobStatus
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.spending import Reservation, used_of
+from nightherd.model.workflows.filter import run_filter_of, run_fits
 from nightherd.model.workflows.rows import (
     PinnedWorkflow,
     RunNodes,
@@ -143,11 +144,8 @@ class MemoryRunReader:
         if query.before is not None and cursor is not None:
             place = (cursor.started_at, cursor.number)
             runs = [run for run in runs if (run.started_at, run.number) < place]
-        matching = [
-            run
-            for run in runs
-            if query.workflow in (None, run.workflow_name) and query.status in (None, run.status)
-        ]
+        filter = run_filter_of(query)
+        matching = [run for run in runs if filter is not None and run_fits(run, filter)]
         return matching[: query.limit]
 
     def run_ids(self, prefix: str, limit: int) -> Sequence[RunId]:

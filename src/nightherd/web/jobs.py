@@ -21,6 +21,7 @@ from nightherd.engine.operations.requests import (
 )
 from nightherd.errors import UsageError
 from nightherd.model.ids import JobId
+from nightherd.model.jobs.filter import parse_job_filter
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.limits.limits import kept_limits
@@ -48,6 +49,8 @@ LARGEST = 2**53
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
+Filter = Annotated[str | None, Query(max_length=2_000)]
+"""A filter as people write it."""
 Key = Annotated[str | None, Header(min_length=1, max_length=255)]
 IfHeld = Annotated[Literal["wait", "refuse"], Header()]
 """Whether a job is queued or refused where a suspended job holds its session and waits for a person."""
@@ -56,14 +59,20 @@ IfHeld = Annotated[Literal["wait", "refuse"], Header()]
 @router.get("", responses=answers("jobs", list_of(JOB), beside=NEXT))
 async def list_jobs(
     site: OnSite,
+    q: Filter = None,
     agent: Annotated[str | None, Query(max_length=200)] = None,
     status: JobStatus | None = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 20,
     before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
 ) -> Response:
-    """The newest jobs, newest first; `before` is the `next_before` of the page before."""
-    query = JobQuery(agent=agent, status=status, before=before, limit=limit)
+    """The newest jobs, newest first; `before` is the `next_before` of the page before.
+
+    `q` is a filter such as `agent:coder status:failed,cancelled cost:>1 since:2d words`, with the keys agent, status,
+    cost, since, until, schedule, session, trigger and run. An error in it is 400 and names its column.
+    """
     now = site.context.clock.now()
+    filter = None if q is None else parse_job_filter(q, now)
+    query = JobQuery(agent=agent, status=status, filter=filter, before=before, limit=limit)
 
     def look(reader: StateReader) -> tuple[list[dict[str, Any]], int | None]:
         page = list_page(reader, query)

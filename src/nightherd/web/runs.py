@@ -26,6 +26,7 @@ from nightherd.engine.operations.run_requests import (
 )
 from nightherd.engine.operations.runs import Started
 from nightherd.model.limits.limits import kept_limits
+from nightherd.model.workflows.filter import parse_run_filter
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.model.workflows.run import RunId, RunStatus
 from nightherd.ports import StateReader
@@ -34,7 +35,7 @@ from nightherd.views.run_outputs import output_of
 from nightherd.views.runs import find_run, find_run_id, list_run_page, run_row
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import NEXT, WORKFLOW_RUN, answers, document, list_of, object_with
-from nightherd.web.jobs import LARGEST, Key
+from nightherd.web.jobs import LARGEST, Filter, Key
 from nightherd.web.operations import FromPerson, FromSender, Sender
 from nightherd.web.problem import request_for
 from nightherd.web.requests import NewFork, NewLimits, NewSignal, Scratch
@@ -53,15 +54,20 @@ router = APIRouter(prefix="/v1/runs", tags=["runs"])
 @router.get("", responses=answers("workflow_runs", list_of(WORKFLOW_RUN), beside=NEXT))
 async def list_runs(
     site: OnSite,
+    q: Filter = None,
     workflow: Annotated[str | None, Query(max_length=200)] = None,
     status: RunStatus | None = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 20,
     before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
 ) -> Response:
-    """The newest runs, newest first; `before` is the `next_before` of the page before."""
-    query = RunQuery(workflow=workflow, status=status, before=before, limit=limit)
-    page = await site.ask(lambda reader: list_run_page(reader, query))
+    """The newest runs, newest first; `before` is the `next_before` of the page before.
+
+    `q` is a filter as that of jobs, with the keys workflow, status, cost, since, until, schedule and trigger.
+    """
     now = site.context.clock.now()
+    filter = None if q is None else parse_run_filter(q, now)
+    query = RunQuery(workflow=workflow, status=status, filter=filter, before=before, limit=limit)
+    page = await site.ask(lambda reader: list_run_page(reader, query))
     rows = [run_row(run, now) for run in page.runs]
     return document("workflow_runs", rows, now, next_before=page.next_before)
 

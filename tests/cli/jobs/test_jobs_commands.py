@@ -278,3 +278,33 @@ def test_reading_jobs_starts_no_event_loop_and_loads_nothing_heavy(shell: Shell,
     done = shell.python(program)
 
     assert done.out.splitlines()[-1] == "[] 0"
+
+
+def test_list_is_narrowed_by_a_query(cli: Cli, three: list[str]) -> None:
+    def listed(*words: str) -> list[str]:
+        return [job["id"] for job in cli("jobs", "list", *words, "--json").data]
+
+    assert listed("status:failed") == [three[1]]
+    assert listed("agent:hello,echo", "since:1d") == [three[2], three[0]]
+    assert listed("cost:>0") == [three[0]]
+    assert listed("no luck") == listed('"no luck"') == [three[1]]
+    assert listed("--agent", "hello", "status:failed") == []
+
+
+def test_query_that_cannot_be_read_is_an_error_with_its_column(cli: Cli, three: list[str]) -> None:
+    result = cli("jobs", "list", "agent:hello", "status:broken")
+
+    assert result.code == 2
+    assert "column 20 of the filter: 'broken' is no status" in result.err
+
+
+def test_next_page_keeps_the_query(cli: Cli, three: list[str]) -> None:
+    result = cli("jobs", "list", "agent:hello,echo", "cost:>=0", "--limit", "1")
+
+    assert (
+        "more: nightherd jobs list agent:hello,echo 'cost:>=0' --limit 1 --before 3" in result.err
+    )
+
+
+def test_empty_answer_to_a_query_says_so(cli: Cli, three: list[str]) -> None:
+    assert cli("jobs", "list", "agent:nobody").err == "no such jobs\n  try: nightherd jobs\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from nightherd.cli.invocation import (
     Invocation,
@@ -17,6 +18,7 @@ from nightherd.cli.invocation import (
     before_option,
     json_option,
     page_option,
+    query_argument,
     status_option,
     watch,
     watch_option,
@@ -88,7 +90,8 @@ def jobs() -> None:
     """List, show, follow and control jobs. JOB is an id, a unique prefix or end of one, @last or @last-failed."""
 
 
-@click.command("list", epilog="Example: nightherd jobs list --agent hello --limit 5")
+@click.command("list", epilog="Example: nightherd jobs list status:failed since:2d 'cost:>1'")
+@query_argument
 @agent_filter
 @status_option(JobStatus, "jobs")
 @page_option(PAGE)
@@ -98,36 +101,42 @@ def jobs() -> None:
 @click.pass_obj
 def list_jobs(
     invocation: Invocation,
+    words: tuple[str, ...],
     agent: str | None,
     status: str | None,
     limit: int,
     before: int | None,
     is_watched: bool,
 ) -> None:
-    """List jobs. The newest come first."""
+    """List jobs. The newest come first.
+
+    QUERY narrows the list: agent, status, schedule, session, trigger, run, cost, since and until, each as KEY:VALUE,
+    and words of the summary or error. Separate several values of a key by commas.
+    """
     screen = invocation.screen
     query = JobQuery(
         agent=agent, status=JobStatus(status) if status else None, before=before, limit=limit
     )
     if is_watched:
-        watch(
-            screen, partial(_draw, invocation, query), command="nightherd jobs", json_hint=JSON_HINT
-        )
+        draw = partial(_draw, invocation, query, words)
+        watch(screen, draw, command="nightherd jobs", json_hint=JSON_HINT)
         return
     now = system_clock().now()
-    jobs, next_before = _read(invocation, query, now)
+    jobs, next_before = _read(invocation, _narrowed(query, words, now), now)
     if screen.is_json:
         screen.document("jobs", [job_row(job) for job in jobs], now, next_before=next_before)
         return
     if not jobs:
-        is_filtered = agent is not None or status is not None or before is not None
+        is_filtered = bool(agent or status or before or words)
         screen.say("no such jobs" if is_filtered else "no jobs yet")
         screen.say("  try: " + ("nightherd jobs" if is_filtered else "nightherd run AGENT -p TEXT"))
         return
     screen.show(job_table(jobs, screen, now))
     if next_before is not None:
         screen.flush()
-        command = next_page("nightherd jobs list", next_before, limit, agent=agent, status=status)
+        command = next_page(
+            "nightherd jobs list", next_before, limit, words, agent=agent, status=status
+        )
         screen.say(f"more: {neutralise(command)}")
 
 
@@ -142,9 +151,18 @@ def _read(
     return jobs, page.next_before
 
 
-def _draw(invocation: Invocation, query: JobQuery) -> str:
+def _narrowed(query: JobQuery, words: Sequence[str], now: datetime) -> JobQuery:
+    """The query with the filter that `words` spell."""
+    if not words:
+        return query
+    from nightherd.model.jobs.filter import parse_job_filter
+
+    return replace(query, filter=parse_job_filter(" ".join(words), now))
+
+
+def _draw(invocation: Invocation, query: JobQuery, words: Sequence[str]) -> str:
     now = system_clock().now()
-    jobs, _ = _read(invocation, query, now)
+    jobs, _ = _read(invocation, _narrowed(query, words, now), now)
     return job_table(jobs, invocation.screen, now) if jobs else "no such jobs"
 
 

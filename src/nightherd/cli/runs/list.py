@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 
 import click
+from msgspec.structs import replace
 
 from nightherd.cli.invocation import (
     MOST,
@@ -17,6 +18,7 @@ from nightherd.cli.invocation import (
     invocation_for_completion,
     json_option,
     page_option,
+    query_argument,
     status_option,
     watch,
     watch_option,
@@ -33,6 +35,7 @@ from nightherd.cli.screen.render import (
     table,
 )
 from nightherd.model.units import format_usd
+from nightherd.model.workflows.filter import parse_run_filter
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.model.workflows.run import RUN_PREFIX, RunStatus
 from nightherd.views.jobs import LAST, LAST_FAILED
@@ -103,7 +106,8 @@ def runs() -> None:
     """List, show, follow and control runs of workflows. RUN is an id, a unique prefix or end of one, @last or @last-failed."""
 
 
-@click.command("list", epilog="Example: nightherd runs list --workflow build --status paused")
+@click.command("list", epilog="Example: nightherd runs list workflow:build status:failed since:7d")
+@query_argument
 @click.option(
     "--workflow",
     metavar="NAME",
@@ -118,29 +122,34 @@ def runs() -> None:
 @click.pass_obj
 def list_runs(
     invocation: Invocation,
+    words: tuple[str, ...],
     workflow: str | None,
     status: str | None,
     limit: int,
     before: int | None,
     is_watched: bool,
 ) -> None:
-    """List runs. The newest come first."""
+    """List runs. The newest come first.
+
+    QUERY narrows the list: workflow, status, schedule, trigger, cost, since and until, each as KEY:VALUE, and words
+    of the phase or error. Separate several values of a key by commas.
+    """
     screen = invocation.screen
     query = RunQuery(
         workflow=workflow, status=RunStatus(status) if status else None, before=before, limit=limit
     )
     if is_watched:
-        draw = partial(_draw, invocation, query)
+        draw = partial(_draw, invocation, query, words)
         watch(screen, draw, command="nightherd runs", json_hint=JSON_HINT)
         return
     now = system_clock().now()
-    page = _read(invocation, query)
+    page = _read(invocation, _narrowed(query, words, now))
     if screen.is_json:
         rows = [run_row(run, now) for run in page.runs]
         screen.document("workflow_runs", rows, now, next_before=page.next_before)
         return
     if not page.runs:
-        is_filtered = workflow is not None or status is not None or before is not None
+        is_filtered = bool(workflow or status or before or words)
         screen.say("no such runs" if is_filtered else "no runs yet")
         screen.say("  try: " + ("nightherd runs" if is_filtered else "nightherd workflow run NAME"))
         return
@@ -148,7 +157,7 @@ def list_runs(
     if page.next_before is not None:
         screen.flush()
         command = next_page(
-            "nightherd runs list", page.next_before, limit, workflow=workflow, status=status
+            "nightherd runs list", page.next_before, limit, words, workflow=workflow, status=status
         )
         screen.say(f"more: {neutralise(command)}")
 
@@ -158,9 +167,16 @@ def _read(invocation: Invocation, query: RunQuery) -> RunPage:
         return list_run_page(reader, query)
 
 
-def _draw(invocation: Invocation, query: RunQuery) -> str:
-    page = _read(invocation, query)
+def _narrowed(query: RunQuery, words: Sequence[str], now: datetime) -> RunQuery:
+    """The query with the filter that `words` spell."""
+    if not words:
+        return query
+    return replace(query, filter=parse_run_filter(" ".join(words), now))
+
+
+def _draw(invocation: Invocation, query: RunQuery, words: Sequence[str]) -> str:
     now = system_clock().now()
+    page = _read(invocation, _narrowed(query, words, now))
     return run_table(page.runs, invocation.screen, now) if page.runs else "no such runs"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple, TextIO
 
 PAGE = 20
@@ -56,11 +57,13 @@ def _largest_unit(seconds: float) -> str:
     return f"{int(seconds)}s"
 
 
-def next_page(command: str, before: int, limit: int, **narrowed: str | None) -> str:
+def next_page(
+    command: str, before: int, limit: int, words: Sequence[str] = (), **narrowed: str | None
+) -> str:
     """The command that lists what comes after a page, narrowed as that was."""
     given = {**narrowed, "limit": None if limit == PAGE else limit, "before": before}
     options = [f"--{name} {value}" for name, value in given.items() if value is not None]
-    return " ".join([command, *options])
+    return " ".join([command, *map(quote, words), *options])
 
 
 def length(duration: timedelta | None) -> str:

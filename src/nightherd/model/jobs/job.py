@@ -179,11 +179,33 @@ class JobTexts(msgspec.Struct, frozen=True, kw_only=True):
     """Why it did not continue in the session it would have had."""
 
 
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs fit: of every field that is set, one of its values (model/jobs/filter.py)."""
+
+    agents: tuple[str, ...] = ()
+    statuses: tuple[JobStatus, ...] = ()
+    triggers: tuple[TriggerType, ...] = ()
+    schedules: tuple[str, ...] = ()
+    """Each a name, or AGENT/NAME."""
+    sessions: tuple[str, ...] = ()
+    """Ids, or how they begin."""
+    runs: tuple[str, ...] = ()
+    """Workflow runs, as ids or how they begin."""
+    least_cost: MicroUsd | None = None
+    most_cost: MicroUsd | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """Created before this."""
+    words: tuple[str, ...] = ()
+    """Each is somewhere in its id, agent, schedule, summary or error."""
+
+
 class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs a list shows: newest first, those after the job with the number `before`, at most `limit`."""
 
     agent: str | None = None
     status: JobStatus | None = None
+    filter: JobFilter | None = None
     before: int | None = None
     limit: int = 20
 

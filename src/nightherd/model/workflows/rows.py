@@ -239,11 +239,29 @@ class WorkflowOverride(msgspec.Struct, frozen=True, kw_only=True):
     updated_by: str | None = None
 
 
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs fit: of every field that is set, one of its values (model/workflows/filter.py)."""
+
+    workflows: tuple[str, ...] = ()
+    statuses: tuple[RunStatus, ...] = ()
+    triggers: tuple[TriggerType, ...] = ()
+    schedules: tuple[str, ...] = ()
+    """Each a name, or WORKFLOW/NAME."""
+    least_cost: MicroUsd | None = None
+    most_cost: MicroUsd | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """Started before this."""
+    words: tuple[str, ...] = ()
+    """Each is somewhere in its id, workflow, schedule, phase or error."""
+
+
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs a list shows: newest first, those after the run with the number `before`, at most `limit`."""
 
     workflow: str | None = None
     status: RunStatus | None = None
+    filter: RunFilter | None = None
     before: int | None = None
     limit: int = 20
 
