@@ -45,7 +45,10 @@ CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_REC, MS_SLAVE, MNT_DETACH = 0x4000, 0x80000, 2
 PR_SET_CHILD_SUBREAPER = 36
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
-PROGRAMS = ("dockerd", "containerd", "runc", "docker-proxy", "docker-init")
+PROGRAMS = (
+    *("dockerd", "containerd", "runc", "docker-proxy", "docker-init"),
+    *("podman", "conmon"),
+)
 
 
 class EngineDidNotStart(Exception):
@@ -148,22 +151,23 @@ class DockerEngine:
         (self.home / "hold").touch()
         pid = self.pid
         os.kill(pid, signal.SIGKILL)
-        _wait(lambda: not Path(f"/proc/{pid}").exists(), "dockerd was killed and does not end")
+        wait(lambda: not Path(f"/proc/{pid}").exists(), "dockerd was killed and does not end")
 
     def stop(self) -> None:
         """Stop `dockerd` as a service manager does; it stays so until `start`."""
         (self.home / "hold").touch()
         pid = self.pid
         os.kill(pid, signal.SIGTERM)
-        _wait(lambda: not Path(f"/proc/{pid}").exists(), "dockerd does not stop")
+        wait(lambda: not Path(f"/proc/{pid}").exists(), "dockerd does not stop")
 
     def start(self) -> None:
         """Start `dockerd` again."""
         (self.home / "hold").unlink()
-        _wait(lambda: _answers(self.socket_path), "dockerd does not start again")
+        wait(lambda: answers(self.socket_path), "dockerd does not start again")
 
 
-def _wait(is_so: Any, what: str) -> None:
+def wait(is_so: Any, what: str) -> None:
+    """Wait until `is_so`; `EngineDidNotStart` says `what` when it takes too long."""
     give_up = time.monotonic() + START_S
     while not is_so():
         if time.monotonic() > give_up:
@@ -171,7 +175,8 @@ def _wait(is_so: Any, what: str) -> None:
         time.sleep(POLL_S)
 
 
-def _answers(path: str) -> bool:
+def answers(path: str) -> bool:
+    """Return whether an engine answers at this socket."""
     connection = _UnixConnection(path, 5)
     try:
         connection.request("GET", "/_ping")
@@ -202,7 +207,7 @@ def wait_until_gone(shared: Path) -> None:
         home = Path((shared / "docker-home").read_text())
     except OSError:
         return
-    _wait(
+    wait(
         lambda: not home.exists() and not engine_processes(home),
         f"the engine in {home} does not end",
     )
@@ -230,7 +235,7 @@ def _running(shared: Path) -> DockerEngine | None:
 def _start(shared: Path) -> DockerEngine:
     remove_leftovers()
     home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=PLACE))
-    _mark(home, os.getpid())
+    mark(home, os.getpid())
     (shared / "docker-home").write_text(str(home))
     with (home / "supervisor.log").open("wb") as log:
         subprocess.Popen(
@@ -240,7 +245,7 @@ def _start(shared: Path) -> DockerEngine:
             stderr=log,
             start_new_session=True,
         ).returncode = 0  # it outlives this process, on purpose
-    _wait((home / "ready.json").exists, f"the supervisor does not start; see {home}")
+    wait((home / "ready.json").exists, f"the supervisor does not start; see {home}")
     engine = _running(shared)
     if engine is None:
         raise EngineDidNotStart(json.loads((home / "ready.json").read_text()).get("error", "gone"))
@@ -259,7 +264,8 @@ def _start_time(pid: int) -> str | None:
     return None if fields[0] in ("Z", "X") else fields[19]
 
 
-def _mark(home: Path, pid: int) -> None:
+def mark(home: Path, pid: int) -> None:
+    """Record which process looks after the engine in `home`."""
     marker = home / "marker.json.new"
     marker.write_text(json.dumps({"pid": pid, "start_time": _start_time(pid)}))
     marker.replace(home / "marker.json")
@@ -340,7 +346,14 @@ def engine_processes(home: Path) -> set[int]:
 
 def _control_groups(home: Path) -> list[Path]:
     root = Path("/sys/fs/cgroup")
-    return [group for pattern in ("", "*/") for group in root.glob(f"{pattern}{home.name}")]
+    # Podman's have the name of the container, below one that all of them share.
+    podman = [
+        f"libpod_parent/libpod-{more}{one.name}"
+        for one in (home / "root" / "overlay-containers").glob("*/")
+        for more in ("", "conmon-")
+    ]
+    names = (home.name, *podman)
+    return [group for name in names for more in ("", "*/") for group in root.glob(more + name)]
 
 
 def _reap(daemon: subprocess.Popen[bytes] | None = None) -> None:
@@ -370,7 +383,7 @@ def _enter_network(pid: int) -> None:
         _check(_libc().setns(namespace.fileno(), CLONE_NEWNET))
 
 
-def _isolate() -> None:
+def isolate() -> None:
     """Leave the host's network and mounts. What the host mounts later still appears here."""
     libc = _libc()
     _check(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
@@ -411,7 +424,7 @@ def _launch(home: Path, more: Sequence[str]) -> subprocess.Popen[bytes] | None:
     give_up = time.monotonic() + START_S / len(ATTEMPTS)
     while started.poll() is None and time.monotonic() < give_up:
         _reap(started)
-        if _answers(str(home / "s")):
+        if answers(str(home / "s")):
             return started
         time.sleep(POLL_S)
     started.kill()
@@ -420,9 +433,9 @@ def _launch(home: Path, more: Sequence[str]) -> subprocess.Popen[bytes] | None:
 
 
 def _supervise(home: Path, users: Path) -> None:
-    _mark(home, os.getpid())
+    mark(home, os.getpid())
     os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-    _isolate()
+    isolate()
     running: subprocess.Popen[bytes] | None = None
     more: Sequence[str] = ()
     for more in ATTEMPTS:

@@ -22,6 +22,7 @@ from docker_image import ensure_image
 from nightherd.model.containers.image import ClaudeSource
 from nightherd.runtimes.container.engine import Engine
 from nightherd.runtimes.container.image import ImagePlan, build_image
+from podman_engine import use_podman
 
 
 def shared_directory(base: Path) -> Path:
@@ -84,6 +85,19 @@ def engine_in(shared: Path, components: Components) -> Iterator[DockerEngine]:
             yield engine
     except EngineDidNotStart as error:
         components.absent("a Docker Engine", str(error))
+
+
+@pytest.fixture(scope="module")
+def podman_engine(components: Components) -> Iterator[DockerEngine]:
+    """A Podman for the tests of one module."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        components.absent("Podman", "run the tests as root on Linux")
+    components.program("podman")
+    try:
+        with use_podman() as engine:
+            yield engine
+    except EngineDidNotStart as error:
+        components.absent("Podman", str(error))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

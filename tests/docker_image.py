@@ -111,8 +111,8 @@ def _import(engine: DockerEngine, tag: str, paths: Sequence[Path]) -> None:
     archive = engine.home / "image.tar"
     with archive.open("wb") as file:
         write(file, paths)
-    repository, _, name = tag.rpartition(":")
-    query = [("fromSrc", "-"), ("repo", repository), ("tag", name), ("changes", f"ENV PATH={PATH}")]
+    # With its tag: Podman ignores `tag` here.
+    query = [("fromSrc", "-"), ("repo", tag), ("changes", f"ENV PATH={PATH}")]
     with archive.open("rb") as file:
         status, answer = engine.request(
             "POST", f"/images/create?{urlencode(query)}", file, content_type="application/x-tar"

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from nightherd.model.agents.runtime import RuntimeCapabilities
+from nightherd.model.containers.podman import is_podman
 from nightherd.model.schedules.clock_jump import JUMP
 from nightherd.next_step import NextStep
 
@@ -84,13 +85,11 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, socket: str, version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
         """Return the facts in the engine's answers to `/version` and `/info`."""
-        components = [str(one.get("Name", "")) for one in version.get("Components") or ()]
-        is_podman = any("podman" in name.lower() for name in components)
         cgroup = info.get("CgroupVersion")
         options = [str(option) for option in info.get("SecurityOptions") or ()]
         return cls(
             socket=socket,
-            name="Podman" if is_podman else "Docker",
+            name="Podman" if is_podman(version) else "Docker",
             version=str(version.get("Version", "of unknown version")),
             cgroup_version=str(cgroup) if cgroup else None,
             is_rootless=any("rootless" in option for option in options),

@@ -155,8 +155,8 @@ def test_job_continues_when_the_engine_ends_its_container(
 
 
 def test_cancel_ends_all_that_runs_inside(make_herd: MakeHerd) -> None:
-    many = "for i in $(seq 300); do sleep 600 & done; echo begun > begun; wait"
-    herd = make_herd(agent(bash(many)))
+    many = "for i in $(seq 500); do sleep 600 & done; echo begun > begun; wait"
+    herd = make_herd(agent(bash(many)), pids_limit=700)
     with herd.started("run", "player", "-p", "go") as worker:
         container = herd.wait_for_container()
         wait_until(lambda: is_whole(herd.work / "begun"))

@@ -21,11 +21,14 @@ from nightherd.errors import (
     NotFoundError,
     RefusedError,
 )
+from nightherd.model.containers.podman import is_podman, podman_body
 from nightherd.next_step import Action, NextStep
 from nightherd.runtimes.container.sockets import PERMISSION
 
 CALL_S = 120.0
 """How long a call may take: removing a large container from a busy disk takes a while."""
+REMOVE_ATTEMPTS, REMOVE_PAUSE_S = 5, 0.1
+ENDED_MEANWHILE = "container state improper"
 LOG_LIMIT = 1024 * 1024
 """The most that is read of a container's output."""
 CHUNK = 1024 * 1024
@@ -73,6 +76,7 @@ class Engine:
         self.socket = socket
         self._call_s = call_s
         self._client: aiodocker.Docker | None = None
+        self._is_podman: bool | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,8 +97,11 @@ class Engine:
     async def create(self, name: str, body: Mapping[str, Any]) -> str:
         """Create a container and return its id. It does not run yet. No image is ever pulled."""
         image = str(body.get("Image", ""))
+        if self._is_podman is None:
+            self._is_podman = is_podman(await self.version())
+        asked = podman_body(body) if self._is_podman else dict(body)
         async with self._call(image=image) as docker:
-            created = await docker.containers.create(dict(body), name=_container(name))
+            created = await docker.containers.create(asked, name=_container(name))
             return str(created.id)
 
     async def start(self, container: str) -> None:
@@ -131,16 +138,24 @@ class Engine:
 
         A running container is refused without `force`, which kills it.
         """
-        try:
-            async with self._call() as docker:
-                await docker.containers.container(_container(container)).delete(force=force, v=True)
-        except NotFoundError:
-            return False
-        except RefusedError as error:
-            if "already in progress" in error.message:
+        for attempt in range(REMOVE_ATTEMPTS):
+            try:
+                async with self._call() as docker:
+                    found = docker.containers.container(_container(container))
+                    await found.delete(force=force, v=True)
+                return True
+            except NotFoundError:
                 return False
-            raise
-        return True
+            except RefusedError as error:
+                if "already in progress" in error.message:
+                    return False
+                raise
+            except NightherdError as error:
+                # Podman kills what it believes to run; a container that ends just then is an error to it.
+                if ENDED_MEANWHILE not in error.message or attempt + 1 == REMOVE_ATTEMPTS:
+                    raise
+            await anyio.sleep(REMOVE_PAUSE_S)
+        return False
 
     async def list(self, labels: Mapping[str, str | None]) -> list[dict[str, Any]]:
         """Return the containers that have all these labels, running or not. None stands for any value."""
