@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nightherd.daemon.fleet_files import Loading
 from nightherd.daemon.record import DaemonRecord, find_daemon
@@ -17,6 +17,9 @@ from nightherd.model.checkpoints.retention import RetentionRun
 from nightherd.next_step import Action, NextStep
 from nightherd.views.jobs import timestamp
 from nightherd.wiring.machine import is_alive
+
+if TYPE_CHECKING:
+    from nightherd.views.status import ConfigErrorRow, DaemonRow
 
 STEP_S = 0.05
 
@@ -56,7 +59,7 @@ def wait_for_end(record: DaemonRecord, timeout_s: float | None) -> bool:
     return wait_until(lambda: not is_alive(record.process), timeout_s)
 
 
-def daemon_row(record: DaemonRecord, now: datetime) -> dict[str, Any]:
+def daemon_row(record: DaemonRecord, now: datetime) -> DaemonRow:
     """Who runs the directory, since when, and whether a newer configuration could not be used."""
     return {
         "pid": record.pid,
@@ -90,11 +93,12 @@ def retention_row(run: RetentionRun | None) -> dict[str, Any] | None:
     }
 
 
-def config_error(record: DaemonRecord) -> dict[str, Any] | None:
+def config_error(record: DaemonRecord) -> ConfigErrorRow | None:
     """What is wrong with a newer configuration; None when the one in use is the newest."""
     if not record.problems:
         return None
-    return {"at": timestamp(record.failed_at), "problems": record.problems}
+    problems: list[Any] = record.problems
+    return {"at": timestamp(record.failed_at), "problems": problems}
 
 
 def admission_lines(loading: Loading) -> list[str]:

@@ -27,6 +27,7 @@ from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.webhooks import is_loopback
 from nightherd.next_step import SpellStep, plain_step
+from nightherd.views.status import DaemonRow
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import since_boot
 from nightherd.wiring.notifications import make_notifier
@@ -65,7 +66,7 @@ async def serve_api(
         task_status.started(None)
         return
 
-    def describe(now: datetime) -> Mapping[str, Any] | None:
+    def describe(now: datetime) -> DaemonRow | None:
         record = find_daemon(state_dir)
         return None if record is None else daemon_row(record, now)
 

@@ -129,7 +129,7 @@ class WorkflowRuns:
 
     def run_document(self, run: str) -> dict[str, Any]:
         """Return one run as `runs show --json` and the API have it."""
-        return run_document(self.run(run), self._context.clock.now())
+        return dict(run_document(self.run(run), self._context.clock.now()))
 
     def run_output(self, run: str, phase: str) -> Any:
         """Return the output of a phase, such as `plan` or `fix_loop[2]/review`: text, or a JSON value."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -218,12 +218,38 @@ def present(reader: StateReader, job: Job, now: datetime) -> Checkpoint:
     )
 
 
-def taken_row(gone: TakenAway) -> dict[str, Any]:
+class TakenRow(TypedDict):
+    """How many checkpoints retention deleted, and when the last of them."""
+
+    removed: int
+    removed_at: str | None
+
+
+class CheckpointRow(TypedDict):
+    """A checkpoint as lists have it."""
+
+    number: int
+    trigger: str
+    seq: int
+    epoch: int
+    status: str
+    suspend_reason: str | None
+    created_at: str
+    turn: int
+    input_tokens: int
+    output_tokens: int
+    cache_creation_input_tokens: int
+    cache_read_input_tokens: int
+    cost_usd: float
+    duration_seconds: float
+
+
+def taken_row(gone: TakenAway) -> TakenRow:
     """What a list of checkpoints says beside them."""
     return {"removed": gone.count, "removed_at": timestamp(gone.at)}
 
 
-def checkpoint_row(one: Checkpoint) -> dict[str, Any]:
+def checkpoint_row(one: Checkpoint) -> CheckpointRow:
     """A checkpoint as lists and `checkpoint show` give it."""
     return {
         "number": one.number,

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 from msgspec.structs import replace
 
-from nightherd.model.agents.state import AgentState, stands_for_workflow, with_status
-from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.agents.state import (
+    AgentState,
+    AgentStatus,
+    stands_for_workflow,
+    with_status,
+)
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus, SuspendReason
 from nightherd.model.limits.spending import day_of
 from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
 from nightherd.model.units import MicroUsd, to_usd
 from nightherd.views.inbox import InboxCounts, count_inbox, inbox_counts_row
+from nightherd.views.inbox_rows import InboxCountsRow
 from nightherd.views.jobs import every_job, observe_jobs, timestamp
-from nightherd.views.limits import current_limits, limits_of_agents, login_limit_row
-from nightherd.views.runs import open_runs_row
+from nightherd.views.limits import (
+    LoginLimitRow,
+    current_limits,
+    limits_of_agents,
+    login_limit_row,
+)
+from nightherd.views.runs import OpenRunsRow, open_runs_row
+from nightherd.views.schedule_rows import ScheduleRow
 from nightherd.views.schedules import Held, held_schedules
 
 if TYPE_CHECKING:
@@ -183,12 +195,99 @@ def _by_agent(newest: Sequence[ObservedJob]) -> dict[tuple[str, bool], list[Obse
     return found
 
 
-def agent_row(view: AgentView) -> dict[str, Any]:
+class SuspendedRow(TypedDict):
+    """A suspended job: why it waits, and when it resumes by itself."""
+
+    job_id: str
+    suspend_reason: SuspendReason | None
+    resumes_at: str | None
+    error: str | None
+
+
+class AgentRow(TypedDict):
+    """An agent as lists have it."""
+
+    name: str
+    status: AgentStatus
+    current_job: str | None
+    last_job: str | None
+    next_schedule: str | None
+    next_trigger_at: str | None
+    container_id: str | None
+    error_message: str | None
+    waiting: int
+    running: int
+    running_turns: int
+    running_cost_usd: float
+    suspended: int
+    suspended_jobs: list[SuspendedRow]
+    lost: int
+    lost_job: str | None
+    lost_since: str | None
+    lost_next: str | None
+    is_declared: bool
+    runtime: str | None
+    description: str | None
+
+
+class AgentDocument(AgentRow):
+    """One agent and its schedules."""
+
+    schedules: list[ScheduleRow]
+
+
+class WorkerRow(TypedDict):
+    """A worker that is there."""
+
+    id: str
+    host: str
+    pid: int
+    started_at: str
+    heartbeat_at: str
+
+
+class OpenJobsRow(TypedDict):
+    """How many jobs have not ended."""
+
+    waiting: int
+    running: int
+    suspended: int
+    lost: int
+
+
+class SpentRow(TypedDict):
+    """What all jobs have cost, since midnight (UTC) and ever."""
+
+    today_usd: float
+    ever_usd: float
+
+
+class HeldScheduleRow(TypedDict):
+    """A schedule that stands still because its jobs are suspended."""
+
+    schedule: str
+    jobs: list[str]
+
+
+class FleetDocument(TypedDict):
+    """What the fleet is doing."""
+
+    agents: list[AgentRow]
+    workers: list[WorkerRow]
+    jobs: OpenJobsRow
+    spent: SpentRow
+    inbox: InboxCountsRow
+    runs: OpenRunsRow
+    held_schedules: list[HeldScheduleRow]
+    rate_limits: list[LoginLimitRow]
+
+
+def agent_row(view: AgentView) -> AgentRow:
     """An agent as lists give it."""
     state, declared, lost = view.state, view.declared, view.lost_job
     return {
         "name": state.name,
-        "status": state.status.value,
+        "status": state.status,
         "current_job": state.current_job,
         "last_job": state.last_job,
         "next_schedule": state.next_schedule,
@@ -211,17 +310,17 @@ def agent_row(view: AgentView) -> dict[str, Any]:
     }
 
 
-def suspended_row(job: Job) -> dict[str, Any]:
+def suspended_row(job: Job) -> SuspendedRow:
     """A suspended job: why it waits, and when it resumes by itself."""
     return {
         "job_id": job.id,
-        "suspend_reason": None if job.suspend_reason is None else job.suspend_reason.value,
+        "suspend_reason": job.suspend_reason,
         "resumes_at": timestamp(job.resumes_at),
         "error": job.error,
     }
 
 
-def worker_row(worker: Worker) -> dict[str, Any]:
+def worker_row(worker: Worker) -> WorkerRow:
     """A worker that is there."""
     return {
         "id": worker.id,
@@ -232,7 +331,7 @@ def worker_row(worker: Worker) -> dict[str, Any]:
     }
 
 
-def fleet_document(view: FleetView) -> dict[str, Any]:
+def fleet_document(view: FleetView) -> FleetDocument:
     """The fleet as plain data."""
     return {
         "agents": [agent_row(agent) for agent in view.agents],

@@ -25,6 +25,7 @@ from nightherd.model.workflows.definition import ArtifactKind
 from nightherd.model.workflows.run import RUN_PREFIX, RunId
 from nightherd.next_step import Action, NextStep
 from nightherd.views.gate_artifact import GateArtifact, gate_artifact, is_gate
+from nightherd.views.inbox_rows import ArtifactRow, InboxCountsRow, ItemDocument, ItemRow
 from nightherd.views.jobs import seconds_of, timestamp
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def count_inbox(reader: StateReader) -> InboxCounts:
     return InboxCounts(kinds=kinds, oldest=reader.oldest_pending_item() if kinds else None)
 
 
-def inbox_counts_row(counts: InboxCounts, now: datetime) -> dict[str, Any]:
+def inbox_counts_row(counts: InboxCounts, now: datetime) -> InboxCountsRow:
     """What waits in the inbox, as `status` has it."""
     oldest = counts.oldest
     return {
@@ -255,17 +256,38 @@ def _gate_blocks(body: Mapping[str, Any], artifact: GateArtifact | None) -> list
     return [*blocks, (label, shown)]
 
 
-def item_row(item: InboxItem) -> dict[str, Any]:
+def item_row(item: InboxItem) -> ItemRow:
     """An item as lists have it."""
-    row = msgspec.to_builtins(item, builtin_types=())
-    for name in ("created_at", "expires_at", "decided_at"):
-        row[name] = timestamp(getattr(item, name))
-    row.pop("dedupe_key")
-    row["gate"] = gate_path(item)
-    return {**row, "verdicts": sorted(one.value for one in VERDICTS[item.kind])}
+    return {
+        "id": item.id,
+        "kind": item.kind,
+        "status": item.status,
+        "created_at": timestamp(item.created_at),
+        "subject": item.subject,
+        "title": item.title,
+        "hash": item.hash,
+        "epoch": item.epoch,
+        "job_id": item.job_id,
+        "agent": item.agent,
+        "schedule": item.schedule,
+        "tool": item.tool,
+        "tool_use_id": item.tool_use_id,
+        "quorum": item.quorum,
+        "expires_at": timestamp(item.expires_at),
+        "on_expiry": item.on_expiry,
+        "decided_at": timestamp(item.decided_at),
+        "decided_by": item.decided_by,
+        "decided_via": item.decided_via,
+        "verdict": item.verdict,
+        "workflow_run_id": item.workflow_run_id,
+        "node_id": item.node_id,
+        "number": item.number,
+        "gate": gate_path(item),
+        "verdicts": sorted(VERDICTS[item.kind]),
+    }
 
 
-def item_document(shown: ShownItem) -> dict[str, Any]:
+def item_document(shown: ShownItem) -> ItemDocument:
     """An item with everything needed to decide."""
     item, texts, job = shown.item, shown.texts, shown.job
     return {
@@ -280,15 +302,15 @@ def item_document(shown: ShownItem) -> dict[str, Any]:
                 "at": timestamp(one.at),
                 "by": one.by,
                 "via": one.via,
-                "verdict": one.verdict.value,
+                "verdict": one.verdict,
                 "text": one.text,
             }
             for one in shown.answers
         ],
         "cost": None if job is None else format_usd(job.cost_microusd),
-        "job_status": None if job is None else job.status.value,
+        "job_status": None if job is None else job.status,
         "workflow": None if shown.run is None else shown.run.workflow_name,
-        "run_status": None if shown.run is None else shown.run.status.value,
+        "run_status": None if shown.run is None else shown.run.status,
         "artifact": _artifact_row(shown.artifact),
     }
 
@@ -300,11 +322,11 @@ def gate_path(item: InboxItem) -> str | None:
     return item.node_id.removeprefix(f"{item.workflow_run_id}/")
 
 
-def _artifact_row(artifact: GateArtifact | None) -> dict[str, Any] | None:
+def _artifact_row(artifact: GateArtifact | None) -> ArtifactRow | None:
     if artifact is None:
         return None
     return {
-        "kind": artifact.kind.value,
+        "kind": artifact.kind,
         "file": artifact.file,
         "text": artifact.text,
         "problem": artifact.problem,

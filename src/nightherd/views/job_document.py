@@ -20,6 +20,16 @@ from nightherd.model.sessions.session import Session
 from nightherd.model.units import MicroUsd, to_usd
 from nightherd.next_step import SpellStep
 from nightherd.ports import FleetReader, Journals, StateReader
+from nightherd.views.job_rows import (
+    ChildRow,
+    ErrorDetailsRow,
+    ExecutionRow,
+    FailedHookRow,
+    JobRow,
+    ResultDocument,
+    TreeRow,
+    TroublesDocument,
+)
 from nightherd.views.jobs import (
     IsAtWork,
     error_of,
@@ -32,6 +42,7 @@ from nightherd.views.jobs import (
     timestamp,
     usage_of,
 )
+from nightherd.views.limits import LimitRow, LimitView, limit_row
 from nightherd.views.troubles import (
     NO_TROUBLES,
     Troubles,
@@ -39,7 +50,7 @@ from nightherd.views.troubles import (
     troubles_in,
     troubles_of,
 )
-from nightherd.views.workspaces import WorkspaceView, observe, workspace_row
+from nightherd.views.workspaces import WorkspaceRow, WorkspaceView, observe, workspace_row
 
 
 def result_document(
@@ -48,7 +59,7 @@ def result_document(
     troubles: Troubles = NO_TROUBLES,
     *,
     spell: SpellStep | None = None,
-) -> dict[str, Any]:
+) -> ResultDocument:
     """Return what `run --json` ends with; `spell` writes the step of the hint."""
     worked = job.worked
     return {
@@ -57,9 +68,9 @@ def result_document(
         "session_note": texts.session_note if texts else None,
         "runtime_session_id": job.runtime_session_id,
         "agent": job.agent,
-        "status": job.status.value,
-        "exit_reason": job.exit_reason.value if job.exit_reason else None,
-        "suspend_reason": job.suspend_reason.value if job.suspend_reason else None,
+        "status": job.status,
+        "exit_reason": job.exit_reason,
+        "suspend_reason": job.suspend_reason,
         "resumes_at": timestamp(job.resumes_at),
         "lost": lost_row(job.lost),
         "success": job.status is JobStatus.COMPLETED,
@@ -73,14 +84,14 @@ def result_document(
     }
 
 
-def details_document(job: Job, spell: SpellStep | None = None) -> dict[str, Any] | None:
+def details_document(job: Job, spell: SpellStep | None = None) -> ErrorDetailsRow | None:
     """Why the job did not succeed, in the words programs go by; None when it did."""
     details = details_of(job, spell=spell)
     if details is None:
         return None
     return {
         "message": details.message,
-        "type": details.type.value,
+        "type": details.type,
         "code": details.code,
         "recoverable": details.recoverable,
         "messages_received": details.messages_received,
@@ -123,7 +134,7 @@ def _failed_in(journals: Journals, job_id: JobId) -> Sequence[HookRan]:
         return ()
 
 
-def failed_hook_row(failed: FailedHook) -> dict[str, Any]:
+def failed_hook_row(failed: FailedHook) -> FailedHookRow:
     """Return a failed hook as plain data."""
     return {
         "agent": failed.agent,
@@ -187,23 +198,41 @@ def _limit_in_the_way(reader: StateReader, job: Job, now: datetime) -> LoginLimi
     return next(found, None)
 
 
-def job_document(view: JobView, now: datetime) -> dict[str, Any]:
-    """Everything about one job, its long texts included."""
+def job_document(view: JobView, limits: Sequence[LimitView], now: datetime) -> JobDocument:
+    """Everything about one job, its long texts and limits included."""
     texts = view.texts
-    document = job_row(view.job)
-    document["prompt"] = texts.prompt if texts else None
-    document["inputs"] = dict(texts.inputs) if texts else {}
-    document["summary"] = (texts.summary if texts else None) or view.job.summary
-    document["waits_for"] = None if view.rate_limit is None else text_of(view.rate_limit)
-    document["session_note"] = texts.session_note if texts else None
-    document["worked_seconds"] = seconds_of(view.job.worked)
-    document["waited_seconds"] = seconds_of(waited(view, now))
-    document["tree"] = tree_row(view.job, view.below)
-    document["children"] = child_rows(view.job, view.below)
-    document["workspace"] = None if view.workspace is None else workspace_row(view.workspace)
-    document |= troubles_document(view.troubles)
-    document["executions"] = [_execution_row(execution) for execution in view.executions]
-    return document
+    return {
+        **job_row(view.job),
+        "prompt": texts.prompt if texts else None,
+        "inputs": dict(texts.inputs) if texts else {},
+        "summary": (texts.summary if texts else None) or view.job.summary,
+        "waits_for": None if view.rate_limit is None else text_of(view.rate_limit),
+        "session_note": texts.session_note if texts else None,
+        "worked_seconds": seconds_of(view.job.worked),
+        "waited_seconds": seconds_of(waited(view, now)),
+        "tree": tree_row(view.job, view.below),
+        "children": child_rows(view.job, view.below),
+        "workspace": None if view.workspace is None else workspace_row(view.workspace),
+        **troubles_document(view.troubles),
+        "executions": [_execution_row(execution) for execution in view.executions],
+        "limits": [limit_row(limit) for limit in limits],
+    }
+
+
+class JobDocument(JobRow, TroublesDocument):
+    """One job with everything around it."""
+
+    prompt: str | None
+    inputs: dict[str, Any]
+    waits_for: str | None
+    session_note: str | None
+    worked_seconds: float | None
+    waited_seconds: float | None
+    tree: TreeRow
+    children: list[ChildRow]
+    workspace: WorkspaceRow | None
+    executions: list[ExecutionRow]
+    limits: list[LimitRow]
 
 
 def waited(view: JobView, now: datetime) -> timedelta | None:
@@ -214,12 +243,12 @@ def waited(view: JobView, now: datetime) -> timedelta | None:
     return max((job.finished_at or now) - job.started_at - job.worked, timedelta())
 
 
-def _execution_row(execution: Execution) -> dict[str, Any]:
+def _execution_row(execution: Execution) -> ExecutionRow:
     return {
         "id": execution.id,
         "epoch": execution.epoch,
         "worker": execution.worker,
-        "status": execution.status.value,
+        "status": execution.status,
         "trigger_type": execution.trigger_type,
         "trigger_id": execution.trigger_id,
         "skill": execution.skill,
@@ -261,25 +290,31 @@ def tree_costs(below: Sequence[ObservedJob]) -> Mapping[JobId, MicroUsd]:
     return costs
 
 
-def tree_row(job: ObservedJob, below: Sequence[ObservedJob]) -> dict[str, Any]:
+def tree_row(job: ObservedJob, below: Sequence[ObservedJob]) -> TreeRow:
     """What the job and all jobs below it have used together."""
     members = (job, *below)
     usage = [usage_of(member) for member in members]
     return {
         "jobs": len(members),
         "cost_usd": to_usd(MicroUsd(sum(one.cost_microusd for one in members))),
-        "usage": {key: sum(one[key] for one in usage) for key in usage[0]},
+        "usage": {
+            "input_tokens": sum(one["input_tokens"] for one in usage),
+            "output_tokens": sum(one["output_tokens"] for one in usage),
+            "cache_creation_input_tokens": sum(one["cache_creation_input_tokens"] for one in usage),
+            "cache_read_input_tokens": sum(one["cache_read_input_tokens"] for one in usage),
+            "num_turns": sum(one["num_turns"] for one in usage),
+        },
     }
 
 
-def child_rows(job: ObservedJob, below: Sequence[ObservedJob]) -> list[dict[str, Any]]:
+def child_rows(job: ObservedJob, below: Sequence[ObservedJob]) -> list[ChildRow]:
     """The jobs that the job has made, each with what its own tree has cost."""
     costs = tree_costs(below)
     return [
         {
             "id": one.id,
             "agent": one.agent,
-            "status": one.status.value,
+            "status": one.status,
             "lost": lost_row(one.lost),
             "turns": one.turns,
             "cost_usd": to_usd(one.cost_microusd),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +17,14 @@ from nightherd.model.jobs.lost import ObservedJob, lost_since, make_lost, with_o
 from nightherd.model.text import utc_text
 from nightherd.model.units import to_usd
 from nightherd.next_step import Action, NextStep
+from nightherd.views.job_rows import (
+    JobErrorRow,
+    JobRow,
+    LostJobRow,
+    LostRow,
+    UsageRow,
+    WaitsBehindRow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,22 +120,34 @@ def list_page(reader: JobList, query: JobQuery) -> Page:
     return Page(jobs=jobs, next_before=jobs[-1].number if more and jobs else None)
 
 
+@overload
+def timestamp(at: datetime) -> str: ...
+
+
+@overload
+def timestamp(at: None) -> None: ...
+
+
+@overload
+def timestamp(at: datetime | None) -> str | None: ...
+
+
 def timestamp(at: datetime | None) -> str | None:
     """An instant as every document writes it: RFC 3339, UTC, microseconds."""
     return None if at is None else utc_text(at)
 
 
-def job_row(job: ObservedJob) -> dict[str, Any]:
+def job_row(job: ObservedJob) -> JobRow:
     """A job as lists and `jobs show` give it: everything but its long texts."""
     return {
         "id": job.id,
         "agent": job.agent,
         "schedule": job.schedule,
-        "trigger_type": job.trigger_type.value,
+        "trigger_type": job.trigger_type,
         "trigger_id": job.trigger_id,
-        "status": job.status.value,
-        "exit_reason": job.exit_reason.value if job.exit_reason else None,
-        "suspend_reason": job.suspend_reason.value if job.suspend_reason else None,
+        "status": job.status,
+        "exit_reason": job.exit_reason,
+        "suspend_reason": job.suspend_reason,
         "resumes_at": timestamp(job.resumes_at),
         "lost": lost_row(job.lost),
         "waits_behind": waits_behind_row(job.waits_behind),
@@ -162,27 +182,39 @@ def phase_path(job: Job) -> str | None:
     return job.node_id.removeprefix(f"{job.workflow_run_id}/")
 
 
-def waits_behind_row(ahead: Job | None) -> dict[str, str | None] | None:
+def waits_behind_row(ahead: Job | None) -> WaitsBehindRow | None:
     """The job of its session for which a job waits, as every document gives it."""
     if ahead is None:
         return None
     return {
         "job_id": ahead.id,
-        "status": ahead.status.value,
-        "suspend_reason": ahead.suspend_reason.value if ahead.suspend_reason else None,
+        "status": ahead.status,
+        "suspend_reason": ahead.suspend_reason,
         "resumes_at": timestamp(ahead.resumes_at),
     }
 
 
-def lost_job_row(job: ObservedJob | None) -> dict[str, str | None] | None:
+def lost_job_row(job: ObservedJob | None) -> LostJobRow | None:
     """The lost job of a schedule or a session; None when it has none."""
     lost = lost_row(job.lost) if job is not None else None
     return None if job is None or lost is None else {"job": job.id, **lost}
 
 
-def lost_row(lost: Lost | None) -> dict[str, str | None] | None:
+def lost_row(lost: Lost | None) -> LostRow | None:
     """Since when a running job has no worker, and what happens next; None when it has one or needs none."""
     return None if lost is None else {"since": timestamp(lost.since), "next": lost.next}
+
+
+@overload
+def seconds_of(span: timedelta) -> float: ...
+
+
+@overload
+def seconds_of(span: None) -> None: ...
+
+
+@overload
+def seconds_of(span: timedelta | None) -> float | None: ...
 
 
 def seconds_of(span: timedelta | None) -> float | None:
@@ -190,7 +222,7 @@ def seconds_of(span: timedelta | None) -> float | None:
     return None if span is None else round(span.total_seconds(), 3)
 
 
-def usage_of(job: Job) -> dict[str, int]:
+def usage_of(job: Job) -> UsageRow:
     """The job's tokens and turns."""
     return {
         "input_tokens": job.input_tokens,
@@ -201,7 +233,7 @@ def usage_of(job: Job) -> dict[str, int]:
     }
 
 
-def error_of(job: Job) -> dict[str, str | None] | None:
+def error_of(job: Job) -> JobErrorRow | None:
     """Why the job failed, or None."""
     return None if job.error is None else {"code": job.error_code, "message": job.error}
 

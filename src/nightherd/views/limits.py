@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -186,12 +186,25 @@ def _day(scope: Scope, owner: str, limits: Limits, used: Used) -> Iterator[Limit
             )
 
 
-def limit_row(one: LimitView) -> dict[str, Any]:
+class LimitRow(TypedDict):
+    """A limit for programs: dollars, seconds or counts."""
+
+    scope: Scope
+    owner: str | None
+    limit: LimitName
+    per_day: bool
+    maximum: float
+    used: float | None
+    left: float | None
+    on_reached: str
+
+
+def limit_row(one: LimitView) -> LimitRow:
     """A limit for programs: dollars, seconds or counts."""
     return {
-        "scope": one.scope.value,
+        "scope": one.scope,
         "owner": one.owner or None,
-        "limit": one.name.value,
+        "limit": one.name,
         "per_day": one.is_day,
         "maximum": number(one.name, one.maximum),
         "used": None if one.used is None else number(one.name, one.used),
@@ -220,7 +233,17 @@ def limits_of_agents(
     return {name: limit for name, limit in found.items() if limit is not None}
 
 
-def login_limit_row(limit: LoginLimit, stopped: Mapping[str, LoginLimit]) -> dict[str, Any]:
+class LoginLimitRow(TypedDict):
+    """A rate limit of a login, and the agents that it stops."""
+
+    login: str
+    limit: str | None
+    until: str
+    job_id: str | None
+    agents: list[str]
+
+
+def login_limit_row(limit: LoginLimit, stopped: Mapping[str, LoginLimit]) -> LoginLimitRow:
     """Show a limit with the agents that it stops."""
     return {
         "login": limit.id,

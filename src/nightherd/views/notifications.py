@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 
@@ -12,9 +12,10 @@ from nightherd.model.notifications.decisions import is_failing
 from nightherd.model.notifications.notification import (
     Notification,
     NotificationQuery,
+    NotificationStatus,
     TargetState,
 )
-from nightherd.model.notifications.target import NotifyTarget
+from nightherd.model.notifications.target import NotifyEvent, NotifyTarget
 from nightherd.views.jobs import timestamp
 
 if TYPE_CHECKING:
@@ -75,13 +76,54 @@ def list_notifications(reader: StateReader, query: NotificationQuery) -> Notific
     return NotificationPage(notifications=page, next_before=more)
 
 
-def notification_row(one: Notification) -> dict[str, Any]:
+class NotificationRow(TypedDict):
+    """A notification that was sent or is to be."""
+
+    id: str
+    target: str
+    event: NotifyEvent
+    status: NotificationStatus
+    subject: str
+    agent: str | None
+    schedule: str | None
+    job_id: str | None
+    item_id: str | None
+    run_id: str | None
+    created_at: str
+    due_at: str
+    give_up_at: str
+    sent_at: str | None
+    attempts: int
+    last_error: str | None
+    number: int
+
+
+class FailingTargetRow(TypedDict):
+    """A target that does not take what it is sent."""
+
+    target: str
+    failures: int
+    failing_since: str | None
+    last_error: str | None
+    paused_until: str | None
+
+
+class TargetRow(FailingTargetRow):
+    """A target of notifications, without its address."""
+
+    events: list[NotifyEvent] | None
+    is_failing: bool
+    waiting: int
+    last_sent_at: str | None
+
+
+def notification_row(one: Notification) -> NotificationRow:
     """A notification as plain data."""
     return {
         "id": one.id,
         "target": one.target,
-        "event": one.event.value,
-        "status": one.status.value,
+        "event": one.event,
+        "status": one.status,
         "subject": one.subject,
         "agent": one.agent,
         "schedule": one.schedule,
@@ -98,12 +140,12 @@ def notification_row(one: Notification) -> dict[str, Any]:
     }
 
 
-def target_row(view: TargetView) -> dict[str, Any]:
+def target_row(view: TargetView) -> TargetRow:
     """A target as plain data, without its address."""
     declared, state = view.declared, view.state
     return {
         "target": view.id,
-        "events": None if declared is None else sorted(one.value for one in declared.events),
+        "events": None if declared is None else sorted(declared.events),
         "is_failing": view.is_failing,
         "waiting": view.waiting,
         "failures": 0 if state is None else state.failures,
@@ -114,7 +156,7 @@ def target_row(view: TargetView) -> dict[str, Any]:
     }
 
 
-def failing_row(state: TargetState) -> dict[str, Any]:
+def failing_row(state: TargetState) -> FailingTargetRow:
     """A target that fails, as `status` has it."""
     return {
         "target": state.id,

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
 import msgspec
 
 from nightherd.model.ids import JobId
 from nightherd.model.inbox.item import InboxItem
 from nightherd.model.jobs.job import JOB_LIFECYCLE, JobStatus
-from nightherd.model.workflows.node import NO_ITEM, NO_ITERATION, brackets
+from nightherd.model.workflows.node import (
+    NO_ITEM,
+    NO_ITERATION,
+    NodeKind,
+    NodeStatus,
+    SkipCause,
+    brackets,
+)
 from nightherd.model.workflows.rows import WorkflowNode, WorkflowRun
 from nightherd.model.workflows.run import RunId
 from nightherd.ports import LedgerEntry
 from nightherd.views.inbox import item_row
+from nightherd.views.inbox_rows import ItemRow
 from nightherd.views.jobs import timestamp
-from nightherd.views.runs import run_row
+from nightherd.views.runs import RunRow, run_row
 
 SNAPSHOT = "Snapshot"
 """The kind of changes that hold every row: a ledger that was made anew begins with them."""
@@ -43,7 +52,7 @@ class RunChange(msgspec.Struct, frozen=True, kw_only=True):
     """What a change says about a run."""
 
     jobs: tuple[JobImage, ...] = ()
-    events: tuple[tuple[str, dict[str, Any]], ...] = ()
+    events: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """The kind and data of each; the run itself comes last."""
     ends_run: bool = False
     is_start: bool = False
@@ -61,7 +70,7 @@ def change_of_run(entry: LedgerEntry, run_id: RunId) -> RunChange | None:
     if not rows:
         return None
     jobs: dict[str, JobImage] = {}
-    events: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {}
+    events: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
     ends_run = False
     for table, row in rows:
         if table == JOBS:
@@ -106,13 +115,56 @@ def _decoded(row: bytes, kind: type[Any]) -> Any:
     return msgspec.convert(fields, kind, strict=False)
 
 
-def node_change(node: WorkflowNode) -> dict[str, Any]:
+class NodeChangeRow(TypedDict):
+    """A node as one change left it."""
+
+    run_id: str
+    path: str
+    status: NodeStatus
+    kind: NodeKind
+    iteration: int | None
+    item: int | None
+    attempt: int
+    began_at: str
+    ended_at: str | None
+    job_id: str | None
+    child_run_id: str | None
+    inbox_item_id: str | None
+    due_at: str | None
+    waits_for_event: str | None
+    exit_code: int | None
+    error: str | None
+    skip_cause: SkipCause | None
+    message: str | None
+    kept_from: str | None
+
+
+class NodeEvent(NodeChangeRow):
+    """A phase that changed, and when."""
+
+    at: str
+
+
+class ItemEvent(ItemRow):
+    """A gate that was opened or answered, or the item of a failed run, and when."""
+
+    phase: str | None
+    at: str
+
+
+class RunChangeEvent(RunRow):
+    """A run that changed, and when."""
+
+    at: str
+
+
+def node_change(node: WorkflowNode) -> NodeChangeRow:
     """Return a node as one change left it, as plain data."""
     return {
         "run_id": node.run_id,
         "path": node.path + brackets(node.iteration, node.item),
-        "status": node.status.value,
-        "kind": node.kind.value,
+        "status": node.status,
+        "kind": node.kind,
         "iteration": None if node.iteration == NO_ITERATION else node.iteration,
         "item": None if node.item == NO_ITEM else node.item,
         "attempt": node.attempt,
@@ -125,7 +177,7 @@ def node_change(node: WorkflowNode) -> dict[str, Any]:
         "waits_for_event": node.event,
         "exit_code": node.exit_code,
         "error": node.error,
-        "skip_cause": None if node.cause is None else node.cause.value,
+        "skip_cause": node.cause,
         "message": node.message,
         "kept_from": node.kept_from,
     }

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
+from nightherd.model.jobs.job import JobStatus
 from nightherd.model.limits.limits import COUNTED, LimitName, limits_document
 from nightherd.model.units import MicroUsd, to_usd
 from nightherd.model.workflows.definition import WorkflowDefinition
-from nightherd.model.workflows.node import NO_ITEM, NO_ITERATION
+from nightherd.model.workflows.node import NO_ITEM, NO_ITERATION, NodeStatus, SkipCause
 from nightherd.model.workflows.rows import WorkflowNode, WorkflowRun
 from nightherd.model.workflows.run import RunId
 from nightherd.next_step import SpellStep
 from nightherd.ports import StateReader
+from nightherd.views.job_rows import LostRow
 from nightherd.views.jobs import IsAtWork, lost_row, seconds_of, timestamp
 from nightherd.views.run_outputs import definition_of
 from nightherd.views.run_tree import NodeView, cost_of_run, node_tree
-from nightherd.views.run_waits import Wait, wait_row
-from nightherd.views.runs import find_run, run_row
+from nightherd.views.run_waits import Wait, WaitRow, wait_row
+from nightherd.views.runs import RunRow, find_run, run_row
 
 
 class RunLimit(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +102,77 @@ def _limits(
             yield RunLimit(name=name, maximum=maxima[name.value], used=amount)
 
 
-def run_document(view: RunView, now: datetime, *, spell: SpellStep | None = None) -> dict[str, Any]:
+class RunLimitRow(TypedDict):
+    """What all jobs of a run may use together, and have used."""
+
+    name: LimitName
+    maximum: int
+    used: int
+
+
+class PhaseWaitRow(WaitRow):
+    """What a phase of a run waits for."""
+
+    phase: str
+
+
+class AttemptRow(TypedDict):
+    """One attempt of a phase."""
+
+    attempt: int
+    status: NodeStatus
+    job_id: str | None
+    child_run_id: str | None
+    began_at: str
+    ended_at: str | None
+    error: str | None
+
+
+class NodeRow(TypedDict):
+    """A phase of a run, or one item, iteration or command of it, with the nodes inside it."""
+
+    path: str
+    status: str
+    kind: str
+    does: str | None
+    label: str | None
+    total: int | None
+    depends_on: list[str]
+    iteration: int | None
+    item: int | None
+    attempt: int
+    began_at: str | None
+    ended_at: str | None
+    duration_seconds: float | None
+    cost_usd: float
+    job_id: str | None
+    job_status: JobStatus | None
+    lost: LostRow | None
+    child_run_id: str | None
+    inbox_item_id: str | None
+    exit_code: int | None
+    error: str | None
+    skip_cause: SkipCause | None
+    message: str | None
+    kept_from: str | None
+    waits_for: WaitRow | None
+    attempts: list[AttemptRow]
+    nodes: list[NodeRow]
+
+
+class RunDocument(RunRow):
+    """One run with everything around it but the outputs of its phases."""
+
+    inputs: dict[str, Any]
+    trigger: dict[str, Any]
+    scratch: dict[str, Any]
+    limits: list[RunLimitRow]
+    waits_for: list[PhaseWaitRow]
+    child_runs: list[str]
+    nodes: list[NodeRow]
+
+
+def run_document(view: RunView, now: datetime, *, spell: SpellStep | None = None) -> RunDocument:
     """Return everything about a run but the outputs of its phases; `spell` writes the steps that continue it."""
     return {
         **run_row(view.run, now),
@@ -109,8 +181,7 @@ def run_document(view: RunView, now: datetime, *, spell: SpellStep | None = None
         "trigger": dict(view.trigger),
         "scratch": dict(view.scratch),
         "limits": [
-            {"name": one.name.value, "maximum": one.maximum, "used": one.used}
-            for one in view.limits
+            {"name": one.name, "maximum": one.maximum, "used": one.used} for one in view.limits
         ],
         "waits_for": [{"phase": node.path, **wait_row(wait, spell)} for node, wait in view.waits],
         "child_runs": [child.id for child in view.children],
@@ -118,7 +189,7 @@ def run_document(view: RunView, now: datetime, *, spell: SpellStep | None = None
     }
 
 
-def node_row(view: NodeView, spell: SpellStep | None = None) -> dict[str, Any]:
+def node_row(view: NodeView, spell: SpellStep | None = None) -> NodeRow:
     """Return a node as plain data, with the nodes inside it."""
     node, phase = view.node, view.phase
     return {
@@ -137,13 +208,13 @@ def node_row(view: NodeView, spell: SpellStep | None = None) -> dict[str, Any]:
         "duration_seconds": seconds_of(view.took),
         "cost_usd": to_usd(view.cost),
         "job_id": None if node is None else node.job_id,
-        "job_status": None if view.job is None else view.job.status.value,
+        "job_status": None if view.job is None else view.job.status,
         "lost": None if view.job is None else lost_row(view.job.lost),
         "child_run_id": None if node is None else node.child_run_id,
         "inbox_item_id": None if node is None else node.item_id,
         "exit_code": None if node is None else node.exit_code,
         "error": None if node is None else node.error,
-        "skip_cause": None if node is None or node.cause is None else node.cause.value,
+        "skip_cause": None if node is None else node.cause,
         "message": None if node is None else node.message,
         "kept_from": None if node is None else node.kept_from,
         "waits_for": None if view.wait is None else wait_row(view.wait, spell),
@@ -152,10 +223,10 @@ def node_row(view: NodeView, spell: SpellStep | None = None) -> dict[str, Any]:
     }
 
 
-def _attempt_row(node: WorkflowNode) -> dict[str, Any]:
+def _attempt_row(node: WorkflowNode) -> AttemptRow:
     return {
         "attempt": node.attempt,
-        "status": node.status.value,
+        "status": node.status,
         "job_id": node.job_id,
         "child_run_id": node.child_run_id,
         "began_at": timestamp(node.created_at),

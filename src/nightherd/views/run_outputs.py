@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from nightherd.errors import InvalidValueError, NotFoundError, RefusedError
 from nightherd.model.workflows.conductor.pinned import read_pinned
@@ -16,6 +16,13 @@ from nightherd.model.workflows.rows import WorkflowNode, WorkflowRun
 from nightherd.model.workflows.run import RunId
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
+
+
+class OutputDocument(TypedDict):
+    """The output of a phase: text, or a JSON value."""
+
+    phase: str
+    output: Any
 
 
 def definition_of(reader: StateReader, run: WorkflowRun) -> WorkflowDefinition | None:

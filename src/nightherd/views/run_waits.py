@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 
@@ -152,7 +152,14 @@ def _for_time_of_run(reader: StateReader, run: WorkflowRun, job: ObservedJob) ->
     return None
 
 
-def wait_row(wait: Wait, spell: SpellStep | None = None) -> dict[str, Any]:
+WaitRow = TypedDict(
+    "WaitRow",
+    {"for": str, "what": str, "until": str | None, "item_id": str | None, "next": str | None},
+)
+"""What is waited for, and what continues it."""
+
+
+def wait_row(wait: Wait, spell: SpellStep | None = None) -> WaitRow:
     """Return what is waited for as plain data; `spell` writes the step that continues it."""
     return {
         "for": wait.kind,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 from msgspec.structs import replace
 
 from nightherd.errors import AmbiguousIdError, NotFoundError
+from nightherd.model.jobs.job import TriggerType
 from nightherd.model.units import to_usd
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.model.workflows.run import RUN_ID, RUN_PREFIX, RunId, RunStatus
@@ -99,14 +100,66 @@ def took(run: WorkflowRun, now: datetime) -> timedelta:
     return max((run.finished_at or now) - run.started_at, run.started_at - run.started_at)
 
 
-def run_row(run: WorkflowRun, now: datetime) -> dict[str, Any]:
+class RunRow(TypedDict):
+    """A run of a workflow as lists have it."""
+
+    id: str
+    workflow: str
+    status: RunStatus
+    current_phase: str | None
+    trigger_type: TriggerType
+    trigger_id: str
+    schedule: str | None
+    repo: str | None
+    issue_number: int | None
+    started_by: str | None
+    started_at: str
+    updated_at: str
+    finished_at: str | None
+    duration_seconds: float
+    worked_seconds: float
+    cost_usd: float
+    error: str | None
+    stopping: str | None
+    attempt: int
+    retried_from: str | None
+    forked_from: str | None
+    parent_run_id: str | None
+    root_run_id: str | None
+    restart_count: int
+    definition_hash: str | None
+
+
+class StartedRunRow(RunRow):
+    """A run that was started; `is_new` is false when the same request started it before."""
+
+    is_new: bool
+
+
+class ResumedRunRow(RunRow):
+    """A run whose suspended jobs were resumed, and why others were not."""
+
+    resumed_jobs: list[str]
+    refused: list[str]
+
+
+class OpenRunsRow(TypedDict):
+    """How many runs have not ended: by status, and by workflow and status."""
+
+    queued: int
+    running: int
+    paused: int
+    workflows: dict[str, dict[str, int]]
+
+
+def run_row(run: WorkflowRun, now: datetime) -> RunRow:
     """Return a run as lists have it. Its cost is that of its jobs and sub-workflows that have ended."""
     return {
         "id": run.id,
         "workflow": run.workflow_name,
-        "status": run.status.value,
+        "status": run.status,
         "current_phase": run.current_phase or None,
-        "trigger_type": run.trigger_type.value,
+        "trigger_type": run.trigger_type,
         "trigger_id": run.trigger_id,
         "schedule": run.schedule,
         "repo": run.repo,
@@ -130,11 +183,16 @@ def run_row(run: WorkflowRun, now: datetime) -> dict[str, Any]:
     }
 
 
-def open_runs_row(counts: Mapping[tuple[str, RunStatus], int]) -> dict[str, Any]:
+def open_runs_row(counts: Mapping[tuple[str, RunStatus], int]) -> OpenRunsRow:
     """Return how many runs have not ended: by status, and by workflow and status."""
     workflows: dict[str, dict[str, int]] = {}
     totals = {status.value: 0 for status in (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.PAUSED)}
     for (name, status), count in counts.items():
         workflows.setdefault(name, {})[status.value] = count
         totals[status.value] = totals.get(status.value, 0) + count
-    return {**totals, "workflows": workflows}
+    return {
+        "queued": totals[RunStatus.QUEUED],
+        "running": totals[RunStatus.RUNNING],
+        "paused": totals[RunStatus.PAUSED],
+        "workflows": workflows,
+    }

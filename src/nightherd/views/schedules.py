@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ from nightherd.views.jobs import (
     timestamp,
 )
 from nightherd.views.limits import limits_of_agents
+from nightherd.views.schedule_rows import OverrideRow, ScheduleRow, SlotRow
 
 if TYPE_CHECKING:
     from nightherd.model.jobs.job import Job
@@ -179,14 +180,14 @@ def _planned(
     return due.runs_at if due is not None else None
 
 
-def schedule_row(view: ScheduleView) -> dict[str, Any]:
+def schedule_row(view: ScheduleView) -> ScheduleRow:
     """A schedule as lists give it."""
     schedule, state = view.schedule, view.state
     return {
         "id": view.id,
         "agent": view.agent.name,
         "name": schedule.name,
-        "status": state.status.value,
+        "status": state.status,
         "lost": lost_job_row(view.lost_job),
         "rule": rule_text(view.rule) or None,
         "declared_rule": rule_text(schedule.rule) or None,
@@ -199,7 +200,7 @@ def schedule_row(view: ScheduleView) -> dict[str, Any]:
         "jitter": format_duration(schedule.jitter) if schedule.jitter else None,
         "max_overlap": schedule.max_overlap,
         "max_suspended": schedule.max_suspended,
-        "catch_up": schedule.catch_up.value,
+        "catch_up": schedule.catch_up,
         "pause_after": schedule.pause_after,
         "held_by": [job.id for job in view.held_by],
         "rate_limited_until": timestamp(view.limit.until) if view.limit is not None else None,
@@ -207,7 +208,7 @@ def schedule_row(view: ScheduleView) -> dict[str, Any]:
     }
 
 
-def override_row(override: ScheduleOverride | None) -> dict[str, Any] | None:
+def override_row(override: ScheduleOverride | None) -> OverrideRow | None:
     """The override of a schedule."""
     if override is None:
         return None
@@ -219,13 +220,13 @@ def override_row(override: ScheduleOverride | None) -> dict[str, Any] | None:
     }
 
 
-def slot_row(slot: Slot) -> dict[str, Any]:
+def slot_row(slot: Slot) -> SlotRow:
     """A due instant and what became of it."""
     return {
         "id": slot.id,
         "schedule": slot.schedule_id,
         "due_at": timestamp(slot.due_at),
-        "outcome": slot.outcome.value,
+        "outcome": slot.outcome,
         "job_id": slot.job_id,
         "run_id": slot.run_id,
         "reason": slot.reason,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import msgspec
 
 from nightherd.model.ids import SessionId
-from nightherd.model.jobs.job import Job
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus
 from nightherd.model.sessions.session import Session
 from nightherd.model.units import MicroUsd, to_usd
 from nightherd.ports import ChangedPath, Journals, StateReader
@@ -21,10 +21,10 @@ from nightherd.views.conversation import (
     place_of,
     segments_of,
 )
-from nightherd.views.sessions import session_row, up_to_now
+from nightherd.views.sessions import SessionRow, session_row, up_to_now
 from nightherd.views.snapshots import Comparison as TreeComparison
+from nightherd.views.snapshots import PathRow, path_row
 from nightherd.views.snapshots import compare_sessions as compare_files
-from nightherd.views.snapshots import path_row
 
 if TYPE_CHECKING:
     from nightherd.views.jobs import IsAtWork
@@ -71,11 +71,16 @@ def _branch(
     )
 
 
-def branch_document(branch: Branch) -> dict[str, Any]:
+class SessionTree(SessionRow):
+    """A session, and below it the trees of those forked from it, first to last."""
+
+    forks: list[SessionTree]
+
+
+def branch_document(branch: Branch) -> SessionTree:
     """The family as nested data."""
-    document = session_row(branch.session)
-    document["forks"] = [branch_document(fork) for fork in branch.forks]
-    return document
+    forks = [branch_document(fork) for fork in branch.forks]
+    return {**session_row(branch.session), "forks": forks}
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,14 +157,44 @@ def _side(session: Session, parts: Sequence[Segment], common: int) -> Side:
     )
 
 
+class OutcomeRow(TypedDict):
+    """How the last job of a session came out."""
+
+    job_id: str
+    status: JobStatus
+    exit_reason: ExitReason | None
+    summary: str | None
+    error: str | None
+
+
+class SideDocument(SessionRow):
+    """One of two sessions, with what happened in it after they part."""
+
+    messages_since: int
+    cost_usd_since: float
+    jobs_since: list[str]
+    outcome: OutcomeRow | None
+
+
+class SessionComparison(TypedDict):
+    """Where two sessions part, and both since; `files` differ from the first to the second, null without snapshots."""
+
+    common_messages: int
+    job_id: str | None
+    seq: int | None
+    sessions: list[SideDocument]
+    files: list[PathRow] | None
+    patch: NotRequired[str]
+
+
 def comparison_document(
     comparison: Comparison,
     paths: Sequence[ChangedPath] | None = None,
     patch: bytes | None = None,
-) -> dict[str, Any]:
+) -> SessionComparison:
     """The comparison as plain data; `paths` are the files that differ, None where files cannot be compared."""
     place = comparison.place
-    document: dict[str, Any] = {
+    document: SessionComparison = {
         "common_messages": comparison.common,
         "job_id": place.job_id if place is not None else None,
         "seq": place.seq if place is not None else None,
@@ -171,7 +206,7 @@ def comparison_document(
     return document
 
 
-def _side_document(side: Side) -> dict[str, Any]:
+def _side_document(side: Side) -> SideDocument:
     job = side.outcome
     return {
         **session_row(side.session),
@@ -180,8 +215,8 @@ def _side_document(side: Side) -> dict[str, Any]:
         "jobs_since": [one.id for one in side.jobs],
         "outcome": {
             "job_id": job.id,
-            "status": job.status.value,
-            "exit_reason": job.exit_reason.value if job.exit_reason else None,
+            "status": job.status,
+            "exit_reason": job.exit_reason,
             "summary": job.summary,
             "error": job.error,
         }

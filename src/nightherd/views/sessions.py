@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from heapq import merge
 from itertools import islice
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -20,9 +20,11 @@ from nightherd.model.ids import SessionId
 from nightherd.model.jobs.job import Job
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.journal.event import AssistantEvent
+from nightherd.model.journal.message import Speaker
 from nightherd.model.sessions.observed import ObservedSession, lost_job_of, with_lost_job
 from nightherd.model.sessions.session import (
     Session,
+    SessionMode,
     SessionQuery,
     SessionStatus,
     expires_at,
@@ -39,6 +41,7 @@ from nightherd.views.conversation import (
     find_session_id,
     segments_of,
 )
+from nightherd.views.job_rows import LostJobRow
 from nightherd.views.jobs import LAST, IsAtWork, first_lost, lost_job_row, observe_jobs, timestamp
 
 PAGE = 200
@@ -206,14 +209,86 @@ def _latest(journals: Journals, job: Job) -> tuple[int, int | None, datetime | N
     return turns, tokens, at
 
 
-def session_row(session: Session) -> dict[str, Any]:
+class SessionRow(TypedDict):
+    """A session as lists have it."""
+
+    id: str
+    agent: str
+    mode: SessionMode
+    status: SessionStatus
+    lost: LostJobRow | None
+    name: str | None
+    channel_id: str | None
+    schedule: str | None
+    runtime_type: str
+    runtime_session_id: str | None
+    working_directory: str
+    agent_directory: str
+    workspace_id: str | None
+    docker_enabled: bool
+    created_at: str
+    last_active_at: str
+    expires_at: str | None
+    removed_at: str | None
+    message_count: int
+    token_estimate: int
+    turn_count: int
+    job_count: int
+    cost_usd: float
+    parent_session_id: str | None
+    base_job_id: str | None
+    base_seq: int | None
+    base_messages: int
+    base_turns: int
+    imported_from: str | None
+    number: int
+
+
+class SessionDocument(SessionRow):
+    """One session with the ids of its jobs and of its forks."""
+
+    jobs: list[str]
+    forks: list[str]
+
+
+class CallRow(TypedDict):
+    """A call of a tool in a message."""
+
+    id: str | None
+    tool: str
+    input: Any
+
+
+class CallResultRow(TypedDict):
+    """How a call came out."""
+
+    id: str | None
+    success: bool | None
+    error: str | None
+
+
+class MessageRow(TypedDict):
+    """A message: who said what, and where it stands on record."""
+
+    message: int
+    speaker: Speaker
+    text: str
+    calls: list[CallRow]
+    results: list[CallResultRow]
+    job_id: str
+    seq: int
+    turn: int | None
+    timestamp: str | None
+
+
+def session_row(session: Session) -> SessionRow:
     """A session as lists and `session show` give it."""
     ends = expires_at(session) if session.status in WAITING else None
     return {
         "id": session.id,
         "agent": session.agent,
-        "mode": session.mode.value,
-        "status": session.status.value,
+        "mode": session.mode,
+        "status": session.status,
         "lost": lost_job_row(lost_job_of(session)),
         "name": session.name,
         "channel_id": session.channel_id,
@@ -243,21 +318,22 @@ def session_row(session: Session) -> dict[str, Any]:
     }
 
 
-def session_document(view: SessionView) -> dict[str, Any]:
+def session_document(view: SessionView) -> SessionDocument:
     """Everything about one session but what was said in it."""
-    document = session_row(view.session)
-    document["jobs"] = [job.id for job in view.jobs]
-    document["forks"] = [fork.id for fork in view.forks]
-    return document
+    return {
+        **session_row(view.session),
+        "jobs": [job.id for job in view.jobs],
+        "forks": [fork.id for fork in view.forks],
+    }
 
 
-def message_document(spoken: Spoken) -> dict[str, Any]:
+def message_document(spoken: Spoken) -> MessageRow:
     """A message: who said what, and where it stands on record."""
     message = spoken.message
     at = message.last.timestamp
     return {
         "message": spoken.number,
-        "speaker": message.speaker.value,
+        "speaker": message.speaker,
         "text": message.text,
         "calls": [
             {"id": call.tool_use_id, "tool": call.tool_name, "input": call.input}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import msgspec
 
 from nightherd.errors import NotFoundError, RefusedError, WorkspaceNotFoundError
 from nightherd.model.ids import JobId
-from nightherd.model.jobs.job import Job
+from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.journal.event import is_message
 from nightherd.model.sessions.session import Session
 from nightherd.model.text import counted
@@ -216,7 +216,32 @@ def shown_path(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def path_row(changed: ChangedPath) -> dict[str, Any]:
+class PathRow(TypedDict):
+    """A changed file; lines are null for a binary one."""
+
+    path: str
+    status: str
+    added: int | None
+    removed: int | None
+    old_path: str | None
+
+
+class ChangesDocument(TypedDict):
+    """What a job changed: from the snapshot `before` to the snapshot `after`."""
+
+    job_id: str
+    job_status: JobStatus
+    workspace: str
+    turn: int | None
+    before: str
+    after: str
+    left_out: list[str]
+    left_out_count: int
+    files: list[PathRow]
+    patch: NotRequired[str]
+
+
+def path_row(changed: ChangedPath) -> PathRow:
     """Return a changed file as plain data."""
     return {
         "path": shown_path(changed.path),
@@ -229,11 +254,11 @@ def path_row(changed: ChangedPath) -> dict[str, Any]:
 
 def changes_document(
     changes: JobChanges, paths: Sequence[ChangedPath], patch: bytes | None = None
-) -> dict[str, Any]:
+) -> ChangesDocument:
     """Return what a job changed as plain data; `patch` is left out where it was not asked for."""
-    document: dict[str, Any] = {
+    document: ChangesDocument = {
         "job_id": changes.job.id,
-        "job_status": changes.job.status.value,
+        "job_status": changes.job.status,
         "workspace": changes.workspace.id,
         "turn": changes.turn,
         "before": changes.comparison.before,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,7 @@ from nightherd.model.journal.event import (
 from nightherd.model.journal.live_text import is_about_answer, is_cut_off
 from nightherd.model.journal.system import Denied, HookRan, Payload, Reviewed, SystemSubtype
 from nightherd.ports import Journals
+from nightherd.views.job_rows import TroublesDocument
 
 TROUBLES = (SystemSubtype.DENIED, SystemSubtype.REVIEW, SystemSubtype.HOOK)
 """The events that troubles are read from."""
@@ -101,7 +101,7 @@ class _Denials:
         return tuple(self._calls.values())
 
 
-def troubles_document(troubles: Troubles) -> dict[str, Any]:
+def troubles_document(troubles: Troubles) -> TroublesDocument:
     """Return what went wrong beside the outcome, each as the event says it; or why that is not known."""
     return {
         "cut_off": troubles.cut_off,

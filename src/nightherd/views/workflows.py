@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 
@@ -12,7 +12,9 @@ from nightherd.model.workflows.definition import (
     BlockAction,
     CommandAction,
     GateAction,
+    OnFailure,
     Phase,
+    TriggerRule,
     WaitAction,
     WorkflowAction,
     WorkflowDefinition,
@@ -86,7 +88,74 @@ def every_view(views: tuple[PhaseView, ...]) -> Iterator[PhaseView]:
         yield from every_view(view.inside)
 
 
-def workflow_row(definition: WorkflowDefinition) -> dict[str, Any]:
+class WorkflowRow(TypedDict):
+    """A workflow of the fleet file."""
+
+    name: str
+    description: str | None
+    hash: str
+    phase_count: int
+    inputs: list[str]
+    schedules: list[str]
+    webhooks: list[str]
+    chat: bool
+    api: bool
+
+
+class SwitchRow(TypedDict):
+    """Whether a workflow starts runs, and who switched it on or off beside its file."""
+
+    is_enabled: bool
+    is_overridden: bool
+    updated_at: str | None
+    updated_by: str | None
+
+
+class SwitchedWorkflowRow(WorkflowRow, SwitchRow):
+    """A workflow as lists have it."""
+
+
+class WorkflowDocument(WorkflowRow):
+    """A workflow with its whole definition, as a run keeps it."""
+
+    definition: WorkflowDefinition
+
+
+class SwitchedWorkflow(WorkflowDocument, SwitchRow):
+    """A workflow with its whole definition, and whether it is enabled."""
+
+
+class GraphPhaseRow(TypedDict):
+    """One phase of a graph."""
+
+    path: str
+    parent: str | None
+    name: str
+    label: str | None
+    kind: str
+    does: str
+    depends_on: list[str]
+    trigger_rule: TriggerRule
+    when: str | None
+    on_failure: OnFailure
+    retries: int
+    for_each: str | None
+    max_iterations: int | None
+
+
+EdgeRow = TypedDict("EdgeRow", {"from": str, "to": str})
+"""That a phase waits for another, by their paths."""
+
+
+class WorkflowGraph(TypedDict):
+    """The phases of a workflow and what each waits for."""
+
+    name: str
+    phases: list[GraphPhaseRow]
+    edges: list[EdgeRow]
+
+
+def workflow_row(definition: WorkflowDefinition) -> WorkflowRow:
     """Return a workflow as lists show it."""
     triggers = definition.triggers
     return {
@@ -102,7 +171,7 @@ def workflow_row(definition: WorkflowDefinition) -> dict[str, Any]:
     }
 
 
-def switch_row(override: WorkflowOverride | None) -> dict[str, Any]:
+def switch_row(override: WorkflowOverride | None) -> SwitchRow:
     """Return whether a workflow starts runs, and who switched it on or off beside its file."""
     return {
         "is_enabled": override is None or override.enabled,
@@ -112,12 +181,12 @@ def switch_row(override: WorkflowOverride | None) -> dict[str, Any]:
     }
 
 
-def workflow_document(definition: WorkflowDefinition) -> dict[str, Any]:
+def workflow_document(definition: WorkflowDefinition) -> WorkflowDocument:
     """Return a workflow with its whole definition, as a run keeps it."""
     return {**workflow_row(definition), "definition": msgspec.to_builtins(definition)}
 
 
-def workflow_graph(definition: WorkflowDefinition) -> dict[str, Any]:
+def workflow_graph(definition: WorkflowDefinition) -> WorkflowGraph:
     """Return the phases of a workflow and what each waits for, by their paths."""
     views = list(every_view(phase_views(definition)))
     return {
@@ -127,7 +196,7 @@ def workflow_graph(definition: WorkflowDefinition) -> dict[str, Any]:
     }
 
 
-def phase_row(view: PhaseView) -> dict[str, Any]:
+def phase_row(view: PhaseView) -> GraphPhaseRow:
     """Return one phase of a graph."""
     phase = view.phase
     return {
@@ -138,9 +207,9 @@ def phase_row(view: PhaseView) -> dict[str, Any]:
         "kind": view.kind,
         "does": view.does,
         "depends_on": list(view.depends_on),
-        "trigger_rule": phase.trigger_rule.value,
+        "trigger_rule": phase.trigger_rule,
         "when": phase.when,
-        "on_failure": phase.on_failure.value,
+        "on_failure": phase.on_failure,
         "retries": phase.retries,
         "for_each": None if phase.for_each is None else phase.for_each.items,
         "max_iterations": None if phase.loop is None else phase.loop.max_iterations,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -22,8 +22,9 @@ from nightherd.model.sessions.session import SESSION_LIFECYCLE, is_expired
 from nightherd.model.workflows.rows import WorkflowRun
 from nightherd.model.workflows.run import RunId, RunStatus
 from nightherd.model.workspaces.keeping import Hold, hold_text, what_keeps
-from nightherd.model.workspaces.policy import WorkspaceScope
+from nightherd.model.workspaces.policy import Keep, WorkspaceMode, WorkspaceScope
 from nightherd.model.workspaces.workspace import (
+    Landed,
     Workspace,
     WorkspaceQuery,
     WorkspaceStatus,
@@ -32,7 +33,7 @@ from nightherd.next_step import Action, NextStep
 from nightherd.ports import ChangedPath, SnapshotReader, StateReader, WorkspaceFiles
 from nightherd.views.jobs import LAST, find_job_id, get_job, timestamp
 from nightherd.views.sessions import find_session
-from nightherd.views.snapshots import HOW_TO_GET_ONE, path_row
+from nightherd.views.snapshots import HOW_TO_GET_ONE, PathRow, path_row
 
 SHOWN_CANDIDATES = 5
 SHOWN_JOBS = 20
@@ -265,21 +266,96 @@ def first_of_run(reader: StateReader, job_id: JobId) -> Job | None:
     return job
 
 
-def workspace_row(view: WorkspaceView) -> dict[str, Any]:
+class WorkspaceRow(TypedDict):
+    """A workspace as lists have it."""
+
+    id: str
+    agent: str
+    mode: WorkspaceMode
+    scope: WorkspaceScope
+    status: WorkspaceStatus
+    root: str
+    created_at: str
+    last_used_at: str
+    keep: Keep
+    session_id: str | None
+    job_id: str | None
+    store: str | None
+    prefix: str
+    branch: str | None
+    base: str | None
+    base_commit: str | None
+    base_tree: str | None
+    tree: str | None
+    head: str | None
+    left_out: int
+    size_bytes: int | None
+    landed: Landed | None
+    landed_tree: str | None
+    landed_at: str | None
+    removed_at: str | None
+    number: int
+    state: str
+    is_dirty: bool
+    kept_by: Hold | None
+    open_jobs: list[str]
+
+
+class WorkspaceJobRow(TypedDict):
+    """A job that worked in a workspace."""
+
+    id: str
+    status: JobStatus
+
+
+class WorkspaceDocument(WorkspaceRow):
+    """One workspace with everything around it."""
+
+    directory: str
+    is_there: bool
+    kept_because: str | None
+    jobs: list[WorkspaceJobRow]
+    changes: list[PathRow]
+
+
+def workspace_row(view: WorkspaceView) -> WorkspaceRow:
     """Return a workspace as lists have it."""
-    row = msgspec.to_builtins(view.workspace, builtin_types=())
-    for name in ("created_at", "last_used_at", "landed_at", "removed_at"):
-        row[name] = timestamp(getattr(view.workspace, name))
+    row = view.workspace
     return {
-        **row,
+        "id": row.id,
+        "agent": row.agent,
+        "mode": row.mode,
+        "scope": row.scope,
+        "status": row.status,
+        "root": row.root,
+        "created_at": timestamp(row.created_at),
+        "last_used_at": timestamp(row.last_used_at),
+        "keep": row.keep,
+        "session_id": row.session_id,
+        "job_id": row.job_id,
+        "store": row.store,
+        "prefix": row.prefix,
+        "branch": row.branch,
+        "base": row.base,
+        "base_commit": row.base_commit,
+        "base_tree": row.base_tree,
+        "tree": row.tree,
+        "head": row.head,
+        "left_out": row.left_out,
+        "size_bytes": row.size_bytes,
+        "landed": row.landed,
+        "landed_tree": row.landed_tree,
+        "landed_at": timestamp(row.landed_at),
+        "removed_at": timestamp(row.removed_at),
+        "number": row.number,
         "state": view.state,
-        "is_dirty": view.workspace.is_dirty,
-        "kept_by": None if view.hold is None else view.hold.value,
+        "is_dirty": row.is_dirty,
+        "kept_by": view.hold,
         "open_jobs": [job.id for job in view.open_jobs],
     }
 
 
-def workspace_document(shown: ShownWorkspace) -> dict[str, Any]:
+def workspace_document(shown: ShownWorkspace) -> WorkspaceDocument:
     """Return everything about one workspace."""
     view = shown.view
     return {
@@ -288,6 +364,6 @@ def workspace_document(shown: ShownWorkspace) -> dict[str, Any]:
         "is_there": shown.is_there,
         "size_bytes": shown.size_bytes,
         "kept_because": hold_text(view.hold, view.workspace),
-        "jobs": [{"id": job.id, "status": job.status.value} for job in shown.jobs],
+        "jobs": [{"id": job.id, "status": job.status} for job in shown.jobs],
         "changes": [path_row(path) for path in shown.changes],
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
@@ -19,6 +19,7 @@ from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.inbox.token import secret_hash
 from nightherd.ports import ChangeFeed, Outlines, SnapshotReader
+from nightherd.views.status import DaemonRow
 from nightherd.views.stream_rows import StreamRows
 from nightherd.web.change_tail import ChangeTail
 from nightherd.web.counters import Counters
@@ -60,7 +61,7 @@ class ApiContext:
     counters: Counters = field(default_factory=Counters)
     report: Callable[[str], None] = _ignore_notice
     """Called with notices for the operator."""
-    daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody
+    daemon: Callable[[datetime], DaemonRow | None] = _nobody
     """The process that serves, as `status` shows it."""
     directory: str = ""
     """The identity of the state directory."""
@@ -103,7 +104,7 @@ async def open_api_context(
     bench: Callable[[], WorkerContext],
     environ: Mapping[str, str],
     report: Callable[[str], None] = _ignore_notice,
-    daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody,
+    daemon: Callable[[datetime], DaemonRow | None] = _nobody,
     wake: Callable[[], None] = _nothing,
     reload: Callable[[], None] = _nothing,
 ) -> AsyncIterator[ApiContext]:

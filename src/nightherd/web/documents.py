@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from nightherd.views.jobs import timestamp
 from nightherd.web.counters import Counters
-from nightherd.web.problem import MEDIA_TYPE, PROBLEM_SCHEMA
+from nightherd.web.problem import MEDIA_TYPE, ProblemDocument
 
 JSON = "application/json"
 
@@ -32,58 +32,66 @@ def document(
     return Response(msgspec.json.encode(envelope), status, media_type=JSON)
 
 
+class TypedSchema(dict[str, Any]):
+    """A schema whose parts are types; the API's description has them as components (`openapi.py`)."""
+
+    def __init__(
+        self, schema: Mapping[str, Any], types: Mapping[str, Any], *, is_whole: bool
+    ) -> None:
+        super().__init__(schema)
+        self.types = types
+        """By property of the schema."""
+        self.is_whole = is_whole
+        """Whether the type `data` is the whole schema, not one of its properties."""
+
+
+def envelope(noun: str, data: Any, beside: Mapping[str, Any] | None = None) -> TypedSchema:
+    """The schema of a document in its envelope; `data` and what stands `beside` it are types."""
+    types = {"data": data, **(beside or {})}
+    schema = {
+        "type": "object",
+        "required": ["schema", "as_of", *types],
+        "properties": {
+            "schema": {"type": "string", "const": f"nightherd/v1/{noun}"},
+            "as_of": {"type": "string"},
+        },
+    }
+    return TypedSchema(schema, types, is_whole=False)
+
+
+def bare(kind: Any) -> TypedSchema:
+    """The schema of a document without an envelope."""
+    return TypedSchema({"type": "object"}, {"data": kind}, is_whole=True)
+
+
 def answers(
     noun: str,
-    data: dict[str, Any],
+    data: Any,
     *problems: int,
     status: int = 200,
     also: tuple[int, ...] = (),
-    beside: dict[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
 ) -> dict[int | str, dict[str, Any]]:
-    """What the API description says of a path: its document, and the problems it may answer with."""
-    schema = {
-        "type": "object",
-        "required": ["schema", "as_of", "data", *(beside or {})],
-        "properties": {
-            "schema": {"const": f"nightherd/v1/{noun}"},
-            "as_of": {"type": "string"},
-            "data": data,
-            **(beside or {}),
-        },
-    }
+    """What the API description says of a path: its document, and the problems it may answer with.
+
+    `data` is the type of the document, such as `list[JobRow]`; `beside` has the types of the keys next to it.
+    """
+    content = {JSON: {"schema": envelope(noun, data, beside)}}
     good: dict[int | str, dict[str, Any]] = {
-        one: {"description": "The answer", "content": {JSON: {"schema": schema}}}
-        for one in (status, *also)
+        one: {"description": "The answer", "content": content} for one in (status, *also)
     }
     return {**good, **refusals(*problems)}
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems a path may answer with, those of every path among them."""
-    content = {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}
+    content = {MEDIA_TYPE: {"schema": bare(ProblemDocument)}}
     found = sorted({400, 401, 403, 422, 500, 503, 507, *statuses})
     return {status: {"description": "A problem", "content": content} for status in found}
 
 
-def object_with(*keys: str) -> dict[str, Any]:
-    """An object that has at least these keys."""
-    return {"type": "object", "required": list(keys), "properties": {key: {} for key in keys}}
-
-
-def list_of(item: dict[str, Any]) -> dict[str, Any]:
-    """A list of such."""
-    return {"type": "array", "items": item}
-
-
-NEXT = {"next_before": {"type": ["integer", "null"]}}
-JOB = object_with("id", "agent", "status", "created_at", "usage", "cost_usd", "summary", "error")
-SESSION = object_with("id", "agent", "mode", "status", "created_at", "job_count")
-ITEM = object_with("id", "kind", "status", "created_at", "title", "hash", "verdicts")
-EVENT = object_with("seq", "type", "timestamp")
-WORKSPACE = object_with("id", "agent", "mode", "scope", "state", "root", "is_dirty", "size_bytes")
-WORKFLOW = object_with("name", "description", "hash", "inputs", "is_enabled", "is_overridden")
-WORKFLOW_RUN = object_with("id", "workflow", "status", "started_at", "current_phase", "error")
-DIFF = object_with("job_id", "workspace", "before", "after", "files", "left_out")
+NEXT: Mapping[str, Any] = {"next_before": int | None}
+"""What stands beside the rows of a list that has pages."""
 
 RETRY_MS = 1_000
 """After how long a client that lost the stream comes back."""

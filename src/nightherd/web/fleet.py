@@ -9,26 +9,26 @@ from fastapi import APIRouter, Response
 from nightherd.engine.operations.requests import ResetAgent, RunSchedule, SetSchedule, with_key
 from nightherd.errors import NotFoundError
 from nightherd.model.schedules.jobs import find_schedule
-from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
-from nightherd.views.job_document import failed_hook_row, failed_hooks
-from nightherd.views.notifications import failing_row, failing_targets
+from nightherd.views.fleet import AgentDocument, AgentRow, FleetView, agent_row, show_fleet
+from nightherd.views.job_document import failed_hooks
+from nightherd.views.job_rows import JobRow
+from nightherd.views.notifications import failing_targets
+from nightherd.views.schedule_rows import ScheduleRow
 from nightherd.views.schedules import list_views, schedule_row, view_of
+from nightherd.views.status import StatusDocument, status_document
 from nightherd.web.api_context import ApiContext, OnSite
-from nightherd.web.documents import JOB, answers, document, list_of, object_with
+from nightherd.web.documents import answers, document
 from nightherd.web.jobs import IfHeld, Key, job_answer
 from nightherd.web.operations import FromSender, Sender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, NewRule, Word
 from nightherd.wiring.machine import is_at_work
 
-AGENT = object_with("name", "status", "current_job", "last_job", "waiting", "is_declared")
-SCHEDULE = object_with("id", "agent", "name", "status", "rule", "enabled", "next_run_at")
-STATUS = object_with("agents", "workers", "jobs", "daemon")
 BY = "the API"
 
 router = APIRouter(prefix="/v1", tags=["fleet"])
 
 
-@router.get("/status", responses=answers("status", STATUS))
+@router.get("/status", responses=answers("status", StatusDocument))
 async def status(site: OnSite) -> Response:
     """What the fleet is doing: agents, workers, what waits, and the process that serves this."""
     now = site.context.clock.now()
@@ -36,36 +36,30 @@ async def status(site: OnSite) -> Response:
     journals, agents = site.context.journals, site.fleet().agents
     failed = await site.ask(lambda reader: failed_hooks(reader, journals, agents))
     unsent = await site.ask(failing_targets)
-    data = {
-        "daemon": site.daemon(now),
-        **fleet_document(view),
-        "failed_hooks": [failed_hook_row(one) for one in failed],
-        "failing_notify_targets": [failing_row(one) for one in unsent],
-    }
-    return document("status", data, now)
+    return document("status", status_document(view, site.daemon(now), failed, unsent), now)
 
 
-@router.get("/agents", responses=answers("agents", list_of(AGENT)))
+@router.get("/agents", responses=answers("agents", list[AgentRow]))
 async def list_agents(site: OnSite) -> Response:
     """Every agent that is declared or ever worked."""
     view = await look(site)
     return document("agents", [agent_row(agent) for agent in view.agents], site.context.clock.now())
 
 
-@router.get("/agents/{name}", responses=answers("agent", AGENT, 404))
+@router.get("/agents/{name}", responses=answers("agent", AgentDocument, 404))
 async def show_agent(site: OnSite, name: str) -> Response:
     """One agent and its schedules."""
     return await _agent(site, name)
 
 
-@router.post("/agents/{name}/reset", responses=answers("agent", AGENT, 404, 409))
+@router.post("/agents/{name}/reset", responses=answers("agent", AgentDocument, 404, 409))
 async def reset_agent(site: OnSite, sender: FromSender, name: str) -> Response:
     """Forget the error of an agent, so that it shows as idle again."""
     await perform_for(site, sender, ResetAgent(agent=name))
     return await _agent(site, name)
 
 
-@router.get("/schedules", responses=answers("schedules", list_of(SCHEDULE)))
+@router.get("/schedules", responses=answers("schedules", list[ScheduleRow]))
 async def list_schedules(site: OnSite) -> Response:
     """Every declared schedule: its rule, where it stands, and when it is next."""
     now = site.context.clock.now()
@@ -76,7 +70,7 @@ async def list_schedules(site: OnSite) -> Response:
 @router.post(
     "/schedules/{agent}/{name}/run",
     status_code=201,
-    responses=answers("job", JOB, 404, 409, status=201),
+    responses=answers("job", JobRow, 404, 409, status=201),
 )
 async def run_schedule(
     site: OnSite,
@@ -92,7 +86,7 @@ async def run_schedule(
     return await job_answer(job, site, 201)
 
 
-@router.post("/schedules/{agent}/{name}/enable", responses=answers("schedule", SCHEDULE, 404))
+@router.post("/schedules/{agent}/{name}/enable", responses=answers("schedule", ScheduleRow, 404))
 async def enable_schedule(
     site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
 ) -> Response:
@@ -100,7 +94,7 @@ async def enable_schedule(
     return await _override(site, sender, agent, name, body, enabled=True)
 
 
-@router.post("/schedules/{agent}/{name}/disable", responses=answers("schedule", SCHEDULE, 404))
+@router.post("/schedules/{agent}/{name}/disable", responses=answers("schedule", ScheduleRow, 404))
 async def disable_schedule(
     site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
 ) -> Response:
@@ -108,7 +102,7 @@ async def disable_schedule(
     return await _override(site, sender, agent, name, body, enabled=False)
 
 
-@router.post("/schedules/{agent}/{name}/set", responses=answers("schedule", SCHEDULE, 404))
+@router.post("/schedules/{agent}/{name}/set", responses=answers("schedule", ScheduleRow, 404))
 async def set_rule(
     site: OnSite, sender: FromSender, agent: str, name: str, body: NewRule
 ) -> Response:
@@ -116,7 +110,7 @@ async def set_rule(
     return await _override(site, sender, agent, name, body, rule=body.rule)
 
 
-@router.post("/schedules/{agent}/{name}/reset", responses=answers("schedule", SCHEDULE, 404))
+@router.post("/schedules/{agent}/{name}/reset", responses=answers("schedule", ScheduleRow, 404))
 async def reset_schedule(
     site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
 ) -> Response:
@@ -144,7 +138,7 @@ async def _agent(site: ApiContext, name: str) -> Response:
     now = site.context.clock.now()
     views = await site.ask(lambda reader: list_views(reader, site.fleet(), is_at_work, now))
     schedules = [schedule_row(one) for one in views if one.agent.name == name]
-    data: dict[str, Any] = {**agent_row(found), "schedules": schedules}
+    data: AgentDocument = {**agent_row(found), "schedules": schedules}
     return document("agent", data, now)
 
 

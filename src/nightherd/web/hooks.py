@@ -19,20 +19,19 @@ from nightherd.errors import (
 )
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.webhooks import Endpoint, SignatureKind, is_github, is_standard
-from nightherd.views.jobs import timestamp
+from nightherd.views.deliveries import AcceptedDelivery, DeliveryRow, delivery_row
 from nightherd.web.api_context import ApiContext, OnSite
-from nightherd.web.documents import answers, document, list_of, object_with
+from nightherd.web.documents import answers, document
 
 PREFIX = "/v1/hooks"
 LONGEST_ID = 200
 WRONG = "the signature is not right"
 FORM = "application/x-www-form-urlencoded"
-DELIVERY = object_with("job_id", "run_ids", "is_new", "reason")
 
 router = APIRouter(prefix=PREFIX, tags=["webhooks"])
 
 
-@router.post("/{name}", status_code=202, responses=answers("delivery", DELIVERY, 404, 409, 413, status=202))  # fmt: skip
+@router.post("/{name}", status_code=202, responses=answers("delivery", AcceptedDelivery, 404, 409, 413, status=202))  # fmt: skip
 async def take_in(site: OnSite, request: Request, name: str) -> Response:
     """A message for the endpoint `name` of the fleet file; answered once it, and its job, cannot be lost.
 
@@ -61,7 +60,7 @@ async def take_in(site: OnSite, request: Request, name: str) -> Response:
     site.wake()
     site.counters.deliveries[name, _word(delivered)] += 1
     job = delivered.job
-    data = {
+    data: AcceptedDelivery = {
         "job_id": job.id if job is not None else None,
         "run_ids": list(delivered.runs),
         "is_new": delivered.is_new,
@@ -70,27 +69,13 @@ async def take_in(site: OnSite, request: Request, name: str) -> Response:
     return document("delivery", data, now, status=202)
 
 
-@router.get("/{name}/deliveries", responses=answers("deliveries", list_of(object_with("delivery_id", "outcome")), 404))  # fmt: skip
+@router.get("/{name}/deliveries", responses=answers("deliveries", list[DeliveryRow], 404))  # fmt: skip
 async def list_deliveries(site: OnSite, name: str) -> Response:
     """The newest messages that an endpoint took in, and what became of each."""
     if name not in site.fleet().webhooks.endpoints:
         raise NotFoundError(f"there is no webhook {name!r}")
     found = await site.ask(lambda reader: reader.list_deliveries(name, 100))
-    rows = [
-        {
-            "delivery_id": row.delivery_id,
-            "received_at": timestamp(row.received_at),
-            "event": row.event,
-            "outcome": row.outcome.value,
-            "job_id": row.job_id,
-            "run_ids": row.run_ids.split(),
-            "reason": row.reason,
-            "size": row.size,
-            "sha256": row.sha256,
-        }
-        for row in found
-    ]
-    return document("deliveries", rows, site.context.clock.now())
+    return document("deliveries", [delivery_row(row) for row in found], site.context.clock.now())
 
 
 def _log_refused(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
@@ -13,8 +13,9 @@ from nightherd.model.inbox.token import WEB_PERSON
 from nightherd.model.limits.limits import kept_limits
 from nightherd.ports import StateReader
 from nightherd.views.inbox import find_item_id, item_document, item_row, list_inbox, show_item
+from nightherd.views.inbox_rows import ItemDocument, ItemRow
 from nightherd.web.api_context import ApiContext, OnSite
-from nightherd.web.documents import ITEM, NEXT, answers, document, list_of
+from nightherd.web.documents import NEXT, answers, document
 from nightherd.web.operations import FromPerson, FromSender, perform_for
 from nightherd.web.requests import NewAnswer
 
@@ -25,7 +26,7 @@ VIA = "api"
 router = APIRouter(prefix="/v1/inbox", tags=["inbox"])
 
 
-@router.get("", responses=answers("inbox", list_of(ITEM), beside=NEXT))
+@router.get("", responses=answers("inbox", list[ItemRow], beside=NEXT))
 async def list_items(
     site: OnSite,
     kind: ItemKind | None = None,
@@ -39,7 +40,7 @@ async def list_items(
         is_pending=status == "pending", kind=kind, agent=agent, before=before, limit=limit
     )
 
-    def look(reader: StateReader) -> tuple[list[dict[str, Any]], int | None]:
+    def look(reader: StateReader) -> tuple[list[ItemRow], int | None]:
         page = list_inbox(reader, query)
         return [item_row(item) for item in page.items], page.next_before
 
@@ -47,13 +48,13 @@ async def list_items(
     return document("inbox", rows, site.context.clock.now(), next_before=next_before)
 
 
-@router.get("/{item}", responses=answers("inbox_item", ITEM, 404, 409))
+@router.get("/{item}", responses=answers("inbox_item", ItemDocument, 404, 409))
 async def show(site: OnSite, item: str) -> Response:
     """One item with all that it asks. An id, a unique prefix of one, `@last`, or the id of its job."""
     return await _item_answer(site, await _find(site, item))
 
 
-@router.post("/{item}/answers", responses=answers("inbox_item", ITEM, 404, 409))
+@router.post("/{item}/answers", responses=answers("inbox_item", ItemDocument, 404, 409))
 async def answer(
     site: OnSite, sender: FromSender, person: FromPerson, item: str, body: NewAnswer
 ) -> Response:

@@ -15,12 +15,10 @@ from nightherd.views.event_pages import EventPage, page_after, page_around, page
 from nightherd.views.jobs import find_job_id, get_job
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import (
-    EVENT,
     JSON,
     EventStream,
-    answers,
     document,
-    list_of,
+    envelope,
     refusals,
 )
 from nightherd.web.downloads import FILE, TEXT, attachment, media_of
@@ -28,18 +26,14 @@ from nightherd.web.downloads import FILE, TEXT, attachment, media_of
 MOST_EVENTS = 1_000
 LARGEST = 2**53
 STREAM = "text/event-stream"
-BESIDE: dict[str, Any] = {
-    "first_seq": {"type": ["integer", "null"]},
-    "last_seq": {"type": "integer"},
-    "has_before": {"type": "boolean"},
-    "has_after": {"type": "boolean"},
-}
-PAGE = answers("events", list_of(EVENT), beside=BESIDE)
+BESIDE = {"first_seq": int | None, "last_seq": int, "has_before": bool, "has_after": bool}
 EVENTS: dict[int | str, dict[str, Any]] = {
-    **PAGE,
     200: {
         "description": "A page of events, or a stream of them",
-        "content": {**PAGE[200]["content"], STREAM: {"schema": {"type": "string"}}},
+        "content": {
+            JSON: {"schema": envelope("events", list[EventRow], BESIDE)},
+            STREAM: {"schema": {"type": "string"}},
+        },
     },
     204: {"description": "The job has ended; no more events follow"},
     **refusals(404, 409),

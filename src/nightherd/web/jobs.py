@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Response
 from msgspec.structs import replace
@@ -28,17 +28,16 @@ from nightherd.model.limits.limits import kept_limits
 from nightherd.model.units import parse_duration
 from nightherd.ports import StateReader
 from nightherd.views.checkpoints import latest_known, with_checkpoint_totals
-from nightherd.views.job_document import job_document, show_job
+from nightherd.views.job_document import JobDocument, job_document, show_job
+from nightherd.views.job_rows import JobRow
 from nightherd.views.jobs import find_job_id, job_row, list_page, observe_job, observe_jobs
-from nightherd.views.limits import limit_row, limits_of_job
+from nightherd.views.limits import limits_of_job
 from nightherd.views.sessions import find_session
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import (
-    JOB,
     NEXT,
     answers,
     document,
-    list_of,
 )
 from nightherd.web.operations import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, NewJob, Resumption
@@ -56,7 +55,7 @@ IfHeld = Annotated[Literal["wait", "refuse"], Header()]
 """Whether a job is queued or refused where a suspended job holds its session and waits for a person."""
 
 
-@router.get("", responses=answers("jobs", list_of(JOB), beside=NEXT))
+@router.get("", responses=answers("jobs", list[JobRow], beside=NEXT))
 async def list_jobs(
     site: OnSite,
     q: Filter = None,
@@ -74,7 +73,7 @@ async def list_jobs(
     filter = None if q is None else parse_job_filter(q, now)
     query = JobQuery(agent=agent, status=status, filter=filter, before=before, limit=limit)
 
-    def look(reader: StateReader) -> tuple[list[dict[str, Any]], int | None]:
+    def look(reader: StateReader) -> tuple[list[JobRow], int | None]:
         page = list_page(reader, query)
         jobs = observe_jobs(reader, page.jobs, is_at_work, now)
         return [job_row(job) for job in jobs], page.next_before
@@ -83,7 +82,9 @@ async def list_jobs(
     return document("jobs", rows, now, next_before=next_before)
 
 
-@router.post("", status_code=201, responses=answers("job", JOB, 404, 409, status=201, also=(200,)))
+@router.post(
+    "", status_code=201, responses=answers("job", JobRow, 404, 409, status=201, also=(200,))
+)
 async def submit_job(
     site: OnSite,
     sender: FromSender,
@@ -146,12 +147,12 @@ async def _place(body: NewJob, site: ApiContext) -> ForkAt | None:
     return None
 
 
-@router.get("/{job}", responses=answers("job", JOB, 404, 409))
+@router.get("/{job}", responses=answers("job", JobDocument, 404, 409))
 async def show(site: OnSite, job: str) -> Response:
     """One job with its prompt, result, executions and limits. An id, a unique prefix of one, or `@last`."""
     shop, now = site.context, site.context.clock.now()
 
-    def look(reader: StateReader) -> dict[str, Any]:
+    def look(reader: StateReader) -> JobDocument:
         view = show_job(reader, shop.journals, find_job_id(reader, job), now, is_at_work)
         last = latest_known(reader, shop.journals, view.job.id)
         view = replace(view, job=with_checkpoint_totals(view.job, last))
@@ -164,19 +165,21 @@ async def show(site: OnSite, job: str) -> Response:
             given=given.limits,
             declared=limits_for(view.job, given, agent) if agent is not None else None,
         )
-        return {**job_document(view, now), "limits": [limit_row(limit) for limit in limits]}
+        return job_document(view, limits, now)
 
     return document("job", await site.ask(look), now)
 
 
-@router.post("/{job}/cancel", responses=answers("job", JOB, 404, 409))
+@router.post("/{job}/cancel", responses=answers("job", JobRow, 404, 409))
 async def cancel(site: OnSite, sender: FromSender, job: str) -> Response:
     """End a job. One that waits ends at once; one that runs is stopped by its worker."""
     request = Cancel(job_id=await _find(site, job))
     return await job_answer(await perform_for(site, sender, request), site)
 
 
-@router.post("/{job}/retry", status_code=201, responses=answers("job", JOB, 404, 409, status=201))
+@router.post(
+    "/{job}/retry", status_code=201, responses=answers("job", JobRow, 404, 409, status=201)
+)
 async def retry(
     site: OnSite,
     sender: FromSender,
@@ -190,7 +193,7 @@ async def retry(
     return await job_answer(again, site, 201)
 
 
-@router.post("/{job}/resume", responses=answers("job", JOB, 404, 409))
+@router.post("/{job}/resume", responses=answers("job", JobRow, 404, 409))
 async def resume(
     site: OnSite,
     sender: FromSender,

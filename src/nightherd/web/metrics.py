@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Literal, TypedDict
 
+import msgspec
 from fastapi import APIRouter, Response
 
 from nightherd.model.jobs.job import JobQuery
 from nightherd.ports import StateReader
 from nightherd.views.fleet import FleetView
 from nightherd.web.api_context import ApiContext, OnSite
-from nightherd.web.documents import refusals
+from nightherd.web.documents import JSON, bare, refusals
 from nightherd.web.fleet import look
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -21,11 +23,19 @@ Sample = tuple[Mapping[str, str], float]
 router = APIRouter(tags=["operation"])
 
 
-@router.get("/healthz", responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}, 503: {"description": "State cannot be read"}})  # fmt: skip
-async def health(site: OnSite) -> dict[str, str]:
+class Health(TypedDict):
+    """That the API responds and can read its state."""
+
+    status: Literal["ok"]
+
+
+@router.get(
+    "/healthz", responses={200: {"content": {JSON: {"schema": bare(Health)}}}, **refusals()}
+)
+async def health(site: OnSite) -> Response:
     """That the server answers, and that state can be read. Needs no token, and reveals nothing else."""
     await site.ask(lambda reader: reader.live_workers())
-    return {"status": "ok"}
+    return Response(msgspec.json.encode(Health(status="ok")), media_type=JSON)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **refusals()})  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import msgspec
 from fastapi import FastAPI, Request, Response
@@ -79,21 +79,43 @@ REQUESTS = {
 }
 """The API's request for each action that it has one for."""
 
-PROBLEM_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["type", "title", "status", "detail", "code"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "code": {"type": "string"},
-        "hint": {"type": ["string", "null"]},
-        "next": {"type": ["object", "null"]},
-        "alternatives": {"type": "array", "items": {"type": "object"}},
-        "problems": {"type": "array", "items": {"type": "object"}},
-    },
-}
+
+class NextStepRow(TypedDict):
+    """An action that helps, and what it is about."""
+
+    action: Action
+    agent: NotRequired[str]
+    job: NotRequired[str]
+    session: NotRequired[str]
+    item: NotRequired[str]
+    limit: NotRequired[str]
+    maximum: NotRequired[str]
+    workspace: NotRequired[str]
+    run: NotRequired[str]
+    workflow: NotRequired[str]
+    event: NotRequired[str]
+
+
+class ProblemPart(TypedDict):
+    """One of several things that are wrong, and where."""
+
+    message: str
+    path: str
+    hint: NotRequired[str | None]
+
+
+class ProblemDocument(TypedDict):
+    """What went wrong (RFC 9457), and what to do about it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    hint: str | None
+    next: NotRequired[NextStepRow | None]
+    alternatives: NotRequired[list[NextStepRow]]
+    problems: NotRequired[list[ProblemPart]]
 
 
 def problem(

@@ -12,9 +12,10 @@ from fastapi import Request, Response
 
 from nightherd.errors import NightherdError
 from nightherd.model.workflows.run import RunId
+from nightherd.views.run_event_rows import RunEventRow
 from nightherd.views.run_events import RunEvent, RunEventFollower, parse_cursor
 from nightherd.web.api_context import ApiContext
-from nightherd.web.documents import EventStream, answers, document, list_of, object_with, refusals
+from nightherd.web.documents import JSON, EventStream, document, envelope, refusals
 from nightherd.web.tails import HEARTBEAT_S, STILL_THERE
 
 STREAM = "text/event-stream"
@@ -22,13 +23,11 @@ LAST_EVENT_ID = "last-event-id"
 LOOK_AGAIN_S = 0.05
 LONGEST_WAIT_S = 0.25
 """While nothing happens, how long it may take until the next look."""
-RUN_EVENT = object_with("id", "type", "data")
 EVENTS_ANSWERS: dict[int | str, dict[str, Any]] = {
-    **answers("run_events", list_of(RUN_EVENT), beside={"next_after": {"type": "string"}}),
     200: {
         "description": "A page of events, or a stream of them",
         "content": {
-            "application/json": {"schema": object_with("schema", "as_of", "data", "next_after")},
+            JSON: {"schema": envelope("run_events", list[RunEventRow], {"next_after": str})},
             STREAM: {"schema": {"type": "string"}},
         },
     },

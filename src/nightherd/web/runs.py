@@ -30,11 +30,19 @@ from nightherd.model.workflows.filter import parse_run_filter
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.model.workflows.run import RunId, RunStatus
 from nightherd.ports import StateReader
-from nightherd.views.run_document import run_document, show_run
-from nightherd.views.run_outputs import output_of
-from nightherd.views.runs import find_run, find_run_id, list_run_page, run_row
+from nightherd.views.run_document import RunDocument, run_document, show_run
+from nightherd.views.run_outputs import OutputDocument, output_of
+from nightherd.views.runs import (
+    ResumedRunRow,
+    RunRow,
+    StartedRunRow,
+    find_run,
+    find_run_id,
+    list_run_page,
+    run_row,
+)
 from nightherd.web.api_context import ApiContext, OnSite
-from nightherd.web.documents import NEXT, WORKFLOW_RUN, answers, document, list_of, object_with
+from nightherd.web.documents import NEXT, answers, document
 from nightherd.web.jobs import LARGEST, Filter, Key
 from nightherd.web.operations import FromPerson, FromSender, Sender
 from nightherd.web.problem import request_for
@@ -43,15 +51,12 @@ from nightherd.web.run_streams import EVENTS_ANSWERS, answer_events
 from nightherd.wiring.machine import is_at_work
 
 MOST = 1_000
-OUTPUT = object_with("phase", "output")
-SCRATCH: dict[str, Any] = {"type": "object"}
-IS_NEW = "is_new"
 ResultT = TypeVar("ResultT")
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
 
-@router.get("", responses=answers("workflow_runs", list_of(WORKFLOW_RUN), beside=NEXT))
+@router.get("", responses=answers("workflow_runs", list[RunRow], beside=NEXT))
 async def list_runs(
     site: OnSite,
     q: Filter = None,
@@ -72,30 +77,32 @@ async def list_runs(
     return document("workflow_runs", rows, now, next_before=page.next_before)
 
 
-@router.get("/{run}", responses=answers("workflow_run", WORKFLOW_RUN, 404, 409))
+@router.get("/{run}", responses=answers("workflow_run", RunDocument, 404, 409))
 async def show(site: OnSite, run: str) -> Response:
     """One run with its phases, inputs, scratch, limits and what it waits for. An id, a unique prefix, or `@last`."""
     now = site.context.clock.now()
 
-    def look(reader: StateReader) -> dict[str, Any]:
+    def look(reader: StateReader) -> RunDocument:
         view = show_run(reader, find_run_id(reader, run), now, is_at_work)
         return run_document(view, now, spell=request_for)
 
     return document("workflow_run", await site.ask(look), now)
 
 
-@router.get("/{run}/outputs/{phase:path}", responses=answers("workflow_output", OUTPUT, 404, 409))
+@router.get(
+    "/{run}/outputs/{phase:path}", responses=answers("workflow_output", OutputDocument, 404, 409)
+)
 async def output(site: OnSite, run: str, phase: str) -> Response:
     """The output of a phase that has ended: text, or a JSON value. PHASE is a path such as `plan` or `loop[2]/review`."""
 
-    def look(reader: StateReader) -> dict[str, Any]:
+    def look(reader: StateReader) -> OutputDocument:
         row = find_run(reader, find_run_id(reader, run))
         return {"phase": phase, "output": output_of(reader, row, phase)}
 
     return document("workflow_output", await site.ask(look), site.context.clock.now())
 
 
-@router.post("/{run}/cancel", responses=answers("workflow_run", WORKFLOW_RUN, 404, 409))
+@router.post("/{run}/cancel", responses=answers("workflow_run", RunRow, 404, 409))
 async def cancel(site: OnSite, sender: FromSender, person: FromPerson, run: str) -> Response:
     """End a run. What waits in it ends at once; running jobs are stopped by their workers."""
     request = CancelRun(run_id=await _find(site, run), by=person)
@@ -109,7 +116,7 @@ async def cancel(site: OnSite, sender: FromSender, person: FromPerson, run: str)
 @router.post(
     "/{run}/retry",
     status_code=201,
-    responses=answers("workflow_run", WORKFLOW_RUN, 404, 409, status=201, also=(200,)),
+    responses=answers("workflow_run", StartedRunRow, 404, 409, status=201, also=(200,)),
 )
 async def retry(
     site: OnSite, sender: FromSender, person: FromPerson, run: str, idempotency_key: Key = None
@@ -123,7 +130,7 @@ async def retry(
     return started_answer(started, site)
 
 
-@router.post("/{run}/resume", responses=answers("workflow_run", WORKFLOW_RUN, 404, 409))
+@router.post("/{run}/resume", responses=answers("workflow_run", ResumedRunRow, 404, 409))
 async def resume(site: OnSite, sender: FromSender, run: str) -> Response:
     """Resume the suspended jobs of a run; 409 when none can continue, and why. What waits for an answer still waits."""
     request = ResumeRun(run_id=await _find(site, run))
@@ -134,7 +141,7 @@ async def resume(site: OnSite, sender: FromSender, run: str) -> Response:
         lambda context: resume_run(request, context, rescue=site.rescue),
     )
     now = site.context.clock.now()
-    data = {
+    data: ResumedRunRow = {
         **run_row(resumed.run, now),
         "resumed_jobs": [job.id for job in resumed.jobs],
         "refused": [error.message for error in resumed.refused],
@@ -145,7 +152,7 @@ async def resume(site: OnSite, sender: FromSender, run: str) -> Response:
 @router.post(
     "/{run}/fork",
     status_code=201,
-    responses=answers("workflow_run", WORKFLOW_RUN, 404, 409, status=201, also=(200,)),
+    responses=answers("workflow_run", StartedRunRow, 404, 409, status=201, also=(200,)),
 )
 async def fork(
     site: OnSite,
@@ -169,7 +176,7 @@ async def fork(
     return started_answer(started, site)
 
 
-@router.post("/{run}/signal", responses=answers("workflow_run", WORKFLOW_RUN, 404, 409))
+@router.post("/{run}/signal", responses=answers("workflow_run", RunRow, 404, 409))
 async def signal(
     site: OnSite,
     sender: FromSender,
@@ -192,7 +199,7 @@ async def signal(
     return await _run_answer(site, sent.id)
 
 
-@router.post("/{run}/raise", responses=answers("workflow_run", WORKFLOW_RUN, 404, 409))
+@router.post("/{run}/raise", responses=answers("workflow_run", RunRow, 404, 409))
 async def raise_limits(site: OnSite, sender: FromSender, run: str, body: NewLimits) -> Response:
     """Raise limits of a run, which only people may do; jobs that wait for them continue."""
     request = RaiseRunLimits(run_id=await _find(site, run), limits=kept_limits(body.limits))
@@ -202,7 +209,7 @@ async def raise_limits(site: OnSite, sender: FromSender, run: str, body: NewLimi
     return await _run_answer(site, raised.id)
 
 
-@router.patch("/{run}/scratch", responses=answers("workflow_scratch", SCRATCH, 404, 409))
+@router.patch("/{run}/scratch", responses=answers("workflow_scratch", dict[str, Any], 404, 409))
 async def set_scratch(site: OnSite, sender: FromSender, run: str, body: Scratch) -> Response:
     """Set values of the run's scratch, each key on its own; null removes one. Answers with the whole scratch."""
     request = SetRunScratch(run_id=await _find(site, run), values=body.root)
@@ -247,7 +254,7 @@ async def perform_on_runs(
 def started_answer(started: Started, site: ApiContext) -> Response:
     """A run that was started: 201, or 200 when the same request started it before."""
     now = site.context.clock.now()
-    data = {**run_row(started.run, now), IS_NEW: started.is_new}
+    data: StartedRunRow = {**run_row(started.run, now), "is_new": started.is_new}
     answer = document("workflow_run", data, now, status=201 if started.is_new else 200)
     if started.is_new:
         answer.headers["location"] = f"/v1/runs/{started.run.id}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -44,6 +45,7 @@ from nightherd.web import (
 from nightherd.web import fleet as fleet_paths
 from nightherd.web.api_context import ApiContext
 from nightherd.web.guard import LARGEST_HEAD, Door, Guard, host_of
+from nightherd.web.openapi import describe
 from nightherd.web.protocol import PatientProtocol
 from nightherd.web.socket_file import inode_of, listen, remove
 from nightherd.wiring.machine import user_name
@@ -63,23 +65,41 @@ DESCRIPTION = (
 )
 
 
+ROOMS = (
+    fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
+    operations, outlines, stream,
+)  # fmt: skip
+
+
+class Api(FastAPI):
+    """The app, whose description has the types of all answers."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document, made once."""
+        if self.openapi_schema is None:
+            self.openapi_schema = describe(self, [room.router for room in ROOMS])
+        return self.openapi_schema
+
+
 def make_app(site: ApiContext) -> FastAPI:
     """The API on `site`. Who may come in is decided by the door that it is served behind."""
-    app = FastAPI(
+    app = make_api(site.context.version)
+    app.state.site = site
+    return app
+
+
+def make_api(version: str) -> FastAPI:
+    """The API without anything behind it: enough to describe it."""
+    app = Api(
         title="nightherd",
-        version=site.context.version,
+        version=version,
         description=DESCRIPTION,
         openapi_url=OPENAPI,
         docs_url=None,
         redoc_url=None,
     )
-    app.state.site = site
     problem.install(app)
-    rooms = (
-        fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
-        operations, outlines, stream,
-    )  # fmt: skip
-    for room in rooms:
+    for room in ROOMS:
         app.include_router(room.router)
     return app
 

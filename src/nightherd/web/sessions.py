@@ -8,7 +8,10 @@ from fastapi import APIRouter, Query, Response
 
 from nightherd.engine.operations.requests import ResumeSession, with_key
 from nightherd.model.sessions.session import SessionQuery, SessionStatus
+from nightherd.views.job_rows import JobRow
 from nightherd.views.sessions import (
+    SessionDocument,
+    SessionRow,
     find_session,
     list_page,
     session_document,
@@ -16,7 +19,7 @@ from nightherd.views.sessions import (
     show_session,
 )
 from nightherd.web.api_context import OnSite
-from nightherd.web.documents import JOB, NEXT, SESSION, answers, document, list_of
+from nightherd.web.documents import NEXT, answers, document
 from nightherd.web.jobs import IfHeld, Key, job_answer
 from nightherd.web.operations import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, SessionResumption
@@ -28,7 +31,7 @@ LARGEST = 2**53
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
 
-@router.get("", responses=answers("sessions", list_of(SESSION), beside=NEXT))
+@router.get("", responses=answers("sessions", list[SessionRow], beside=NEXT))
 async def list_sessions(
     site: OnSite,
     agent: Annotated[str | None, Query(max_length=200)] = None,
@@ -45,7 +48,7 @@ async def list_sessions(
     return document("sessions", rows, now, next_before=page.next_before)
 
 
-@router.get("/{session}", responses=answers("session", SESSION, 404, 409))
+@router.get("/{session}", responses=answers("session", SessionDocument, 404, 409))
 async def show(site: OnSite, session: str) -> Response:
     """One session, its jobs and its branches. Our id or the runtime's, a unique prefix of one, or `@last`."""
     now = site.context.clock.now()
@@ -58,7 +61,7 @@ async def show(site: OnSite, session: str) -> Response:
     return document("session", session_document(view), now)
 
 
-@router.post("/{session}/resume", responses=answers("job", JOB, 404, 409))
+@router.post("/{session}/resume", responses=answers("job", JobRow, 404, 409))
 async def resume(
     site: OnSite,
     sender: FromSender,

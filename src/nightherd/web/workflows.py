@@ -11,9 +11,16 @@ from nightherd.engine.operations import runs as operations
 from nightherd.engine.operations.run_requests import SetWorkflow, StartWorkflow, key_for
 from nightherd.engine.operations.runs import get_workflow
 from nightherd.model.workflows.rows import WorkflowOverride
-from nightherd.views.workflows import switch_row, workflow_document, workflow_row
+from nightherd.views.runs import StartedRunRow
+from nightherd.views.workflows import (
+    SwitchedWorkflow,
+    SwitchedWorkflowRow,
+    switch_row,
+    workflow_document,
+    workflow_row,
+)
 from nightherd.web.api_context import ApiContext, OnSite
-from nightherd.web.documents import WORKFLOW, WORKFLOW_RUN, answers, document, list_of
+from nightherd.web.documents import answers, document
 from nightherd.web.jobs import Key
 from nightherd.web.operations import FromPerson, FromSender
 from nightherd.web.requests import NewRun, WorkflowSwitch
@@ -22,24 +29,24 @@ from nightherd.web.runs import perform_on_runs, started_answer
 router = APIRouter(prefix="/v1/workflows", tags=["workflows"])
 
 
-@router.get("", responses=answers("workflows", list_of(WORKFLOW)))
+@router.get("", responses=answers("workflows", list[SwitchedWorkflowRow]))
 async def list_workflows(site: OnSite) -> Response:
     """The workflows of the fleet: their inputs and triggers, and whether they are enabled."""
     switches = await _switches(site)
-    rows = [
+    rows: list[SwitchedWorkflowRow] = [
         {**workflow_row(definition), **switch_row(switches.get(name))}
         for name, definition in site.context.workflows.items()
     ]
     return document("workflows", rows, site.context.clock.now())
 
 
-@router.get("/{workflow}", responses=answers("workflow", WORKFLOW, 404, 409))
+@router.get("/{workflow}", responses=answers("workflow", SwitchedWorkflow, 404, 409))
 async def show(site: OnSite, workflow: str) -> Response:
     """One workflow with its whole definition."""
     return await _workflow_answer(site, workflow)
 
 
-@router.patch("/{workflow}", responses=answers("workflow", WORKFLOW, 404, 409))
+@router.patch("/{workflow}", responses=answers("workflow", SwitchedWorkflow, 404, 409))
 async def switch(
     site: OnSite, sender: FromSender, person: FromPerson, workflow: str, body: WorkflowSwitch
 ) -> Response:
@@ -57,7 +64,7 @@ async def switch(
 @router.post(
     "/{workflow}/runs",
     status_code=201,
-    responses=answers("workflow_run", WORKFLOW_RUN, 404, 409, status=201, also=(200,)),
+    responses=answers("workflow_run", StartedRunRow, 404, 409, status=201, also=(200,)),
 )
 async def start(
     site: OnSite,
@@ -83,7 +90,7 @@ async def start(
 async def _workflow_answer(site: ApiContext, name: str) -> Response:
     definition = get_workflow(site.context, name)
     switches = await _switches(site)
-    data = {**workflow_document(definition), **switch_row(switches.get(name))}
+    data: SwitchedWorkflow = {**workflow_document(definition), **switch_row(switches.get(name))}
     return document("workflow", data, site.context.clock.now())
 
 

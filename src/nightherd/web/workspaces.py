@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
@@ -12,8 +12,10 @@ from nightherd.model.workspaces.workspace import Workspace, WorkspaceQuery
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
 from nightherd.views.jobs import find_job_id
-from nightherd.views.snapshots import changes_document, job_changes
+from nightherd.views.snapshots import ChangesDocument, changes_document, job_changes
 from nightherd.views.workspaces import (
+    WorkspaceDocument,
+    WorkspaceRow,
     find_workspace,
     list_page,
     show_workspace,
@@ -22,20 +24,26 @@ from nightherd.views.workspaces import (
     workspace_row,
 )
 from nightherd.web.api_context import ApiContext, OnSite
-from nightherd.web.documents import DIFF, NEXT, WORKSPACE, answers, document, list_of
+from nightherd.web.documents import NEXT, answers, document
 from nightherd.web.operations import FromSender
 
 MOST = 1_000
 LARGEST = 2**53
 LARGEST_PATCH = 8 * 1024 * 1024
 """Bytes of changed files above which an answer has no patch: it is made in memory."""
-TOTAL = {"total_size_bytes": {"type": "integer"}}
+TOTAL = {"total_size_bytes": int}
 
 router = APIRouter(tags=["workspaces"])
 
 
+class JobDiff(ChangesDocument):
+    """What a job changed; `is_patch_left_out` when the patch is too large for an answer."""
+
+    is_patch_left_out: bool
+
+
 @router.get(
-    "/v1/workspaces", responses=answers("workspaces", list_of(WORKSPACE), beside={**NEXT, **TOTAL})
+    "/v1/workspaces", responses=answers("workspaces", list[WorkspaceRow], beside={**NEXT, **TOTAL})
 )
 async def list_workspaces(
     site: OnSite,
@@ -48,7 +56,7 @@ async def list_workspaces(
     query = WorkspaceQuery(agent=agent, has_removed=removed, before=before, limit=limit)
     now = site.context.clock.now()
 
-    def look(reader: StateReader) -> tuple[list[dict[str, Any]], int | None, int]:
+    def look(reader: StateReader) -> tuple[list[WorkspaceRow], int | None, int]:
         page = list_page(reader, query, now)
         rows = [workspace_row(view) for view in page.workspaces]
         return rows, page.next_before, total_size(reader, agent)
@@ -57,13 +65,17 @@ async def list_workspaces(
     return document("workspaces", rows, now, next_before=next_before, total_size_bytes=size)
 
 
-@router.get("/v1/workspaces/{workspace}", responses=answers("workspace", WORKSPACE, 404, 409))
+@router.get(
+    "/v1/workspaces/{workspace}", responses=answers("workspace", WorkspaceDocument, 404, 409)
+)
 async def show(site: OnSite, workspace: str) -> Response:
     """One workspace: where it is, what changed in it, what keeps it. An id, a unique prefix, or a job or session."""
     return await _answer(site, workspace)
 
 
-@router.delete("/v1/workspaces/{workspace}", responses=answers("workspace", WORKSPACE, 404, 409))
+@router.delete(
+    "/v1/workspaces/{workspace}", responses=answers("workspace", WorkspaceDocument, 404, 409)
+)
 async def remove(site: OnSite, sender: FromSender, workspace: str, force: bool = False) -> Response:
     """Remove the directory of a workspace; its snapshots stay. Work that is nowhere else goes only with `force`.
 
@@ -99,16 +111,16 @@ async def _remove(row: Workspace, site: ApiContext, *, is_forced: bool) -> None:
 async def _answer(site: ApiContext, reference: str) -> Response:
     context, now = site.context, site.context.clock.now()
 
-    def look(reader: StateReader) -> dict[str, Any]:
+    def look(reader: StateReader) -> WorkspaceDocument:
         row = find_workspace(reader, reference)
         shown = show_workspace(row, reader, context.open_workspaces(), site.snapshots, now)
-        masked: dict[str, Any] = context.secrets.mask(workspace_document(shown))
+        masked: WorkspaceDocument = context.secrets.mask(workspace_document(shown))
         return masked
 
     return document("workspace", await site.ask(look), now)
 
 
-@router.get("/v1/jobs/{job}/diff", responses=answers("job_diff", DIFF, 404, 409), tags=["jobs"])
+@router.get("/v1/jobs/{job}/diff", responses=answers("job_diff", JobDiff, 404, 409), tags=["jobs"])
 async def diff(
     site: OnSite,
     job: str,
@@ -124,7 +136,7 @@ async def diff(
     if turn is not None and all:
         raise UsageError("turn and all cannot be used together")
 
-    def look(reader: StateReader) -> dict[str, Any]:
+    def look(reader: StateReader) -> JobDiff:
         job_id = find_job_id(reader, job)
         changes = job_changes(reader, site.context.journals, job_id, turn=turn, is_from_base=all)
         compared = changes.comparison
@@ -136,8 +148,11 @@ async def diff(
         text = None
         if patch and not is_large:
             text = site.snapshots.patch(*trees, other=compared.other)
-        described = {**changes_document(changes, paths, text), "is_patch_left_out": is_large}
-        masked: dict[str, Any] = site.context.secrets.mask(described)
+        described: JobDiff = {
+            **changes_document(changes, paths, text),
+            "is_patch_left_out": is_large,
+        }
+        masked: JobDiff = site.context.secrets.mask(described)
         return masked
 
     return document("job_diff", await site.ask(look), site.context.clock.now())

@@ -18,6 +18,7 @@ from nightherd.model.jobs.lost import lost_text
 from nightherd.model.schedules.rule import Cron
 from nightherd.model.sessions.order import suspended_text
 from nightherd.views.fleet import AgentView, agent_row
+from nightherd.views.schedule_rows import ScheduleRow
 from nightherd.views.schedules import list_views, schedule_row
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_reader, system_clock
@@ -123,7 +124,7 @@ def _next_text(view: AgentView, screen: Screen) -> str:
     return screen.time(view.state.next_trigger_at, zone)
 
 
-def _view(invocation: Invocation, name: str) -> tuple[AgentView, list[dict[str, object]]]:
+def _view(invocation: Invocation, name: str) -> tuple[AgentView, list[ScheduleRow]]:
     fleet, now = load_fleet_with_notices(invocation), system_clock().now()
     found = find_agent(fleet, name)
     state_dir = invocation.state_directory()

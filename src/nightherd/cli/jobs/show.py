@@ -40,7 +40,7 @@ from nightherd.views.job_document import (
     waited,
 )
 from nightherd.views.jobs import find_job_id, observe_job, phase_path
-from nightherd.views.limits import limit_row, limits_of_job
+from nightherd.views.limits import limits_of_job
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
@@ -68,8 +68,7 @@ def show(invocation: Invocation, job: str) -> None:
         declared = declared_limits(invocation, view)
     limits = limits_of_job(view.job, last, below, given=given, declared=declared)
     if screen.is_json:
-        rows = [limit_row(limit) for limit in limits]
-        screen.document("job", {**job_document(view, now), "limits": rows}, now)
+        screen.document("job", job_document(view, limits, now), now)
         return
     screen.show(job_card(view, screen, now, [limit_text(one) for one in limits]))
     screen.flush()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -30,15 +29,16 @@ from nightherd.views.conversation import (
 )
 from nightherd.views.session_family import (
     Comparison,
+    SessionComparison,
     branch_document,
     comparison_document,
     family_of,
 )
 from nightherd.views.session_family import compare as compare_sessions
+from nightherd.views.session_messages import history_document
 from nightherd.views.sessions import (
     SessionView,
     get_session,
-    message_document,
     session_document,
     show_session,
 )
@@ -89,18 +89,7 @@ def _show_history(
     now: datetime,
 ) -> None:
     if screen.is_json:
-        document = session_document(view)
-        document["history"] = [message_document(message) for message in page.messages]
-        document["cut_off"] = page.cut_off
-        document["unreadable"] = [
-            {
-                "job_id": one.job_id,
-                "bytes": list(one.offsets),
-                "missing": one.missing,
-                "is_gone": one.is_gone,
-            }
-            for one in damage
-        ]
+        document = history_document(view, page, damage)
         screen.document("session", document, now, next_before=page.next_before)
         return
     screen.show(session_card(view, screen, now))
@@ -190,7 +179,7 @@ def compare(invocation: Invocation, one: str, other: str, has_patch: bool) -> No
 
 def _comparison_document(
     comparison: Comparison, invocation: Invocation, *, has_patch: bool
-) -> dict[str, Any]:
+) -> SessionComparison:
     from nightherd.wiring.workspaces import open_snapshot_reader
 
     files = comparison.files
