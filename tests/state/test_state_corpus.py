@@ -55,7 +55,7 @@ def shown(root: Path) -> list[dict[str, Any]]:
         jobs = [job_row(job) for job in observe_jobs(reader, rows, is_at_work, NOW)]
     finally:
         reader.close()
-    return [{key: job[key] for key in remembered[0]} for job in jobs]
+    return [{key: value for key, value in job.items() if key in remembered[0]} for job in jobs]
 
 
 def remembered_in(root: Path) -> list[dict[str, Any]]:

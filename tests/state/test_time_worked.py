@@ -131,6 +131,7 @@ def test_time_in_which_a_job_only_waited_is_told_apart(
     reader = applied(tmp_path, changes, is_real=is_real)
     document = job_document(
         show_job(reader, MemoryJournals(clock=FakeClock()), job_id(1), now, lambda worker: True),
+        (),
         now,
     )
     reader.close()
@@ -146,9 +147,11 @@ def test_nobody_works_at_a_job_after_the_last_heartbeat_of_its_worker(
     reader = applied(tmp_path, SILENT, is_real=is_real)
     document = job_document(
         show_job(reader, MemoryJournals(clock=FakeClock()), job_id(1), now, lambda worker: False),
+        (),
         now,
     )
     reader.close()
 
+    assert document["lost"] is not None
     assert document["lost"]["since"] == "2026-03-01T12:04:00.000250Z"
     assert (document["worked_seconds"], document["duration_seconds"]) == (180.0, 180.0)

@@ -17,14 +17,6 @@ from nightherd.model.jobs.lost import ObservedJob, lost_since, make_lost, with_o
 from nightherd.model.text import utc_text
 from nightherd.model.units import to_usd
 from nightherd.next_step import Action, NextStep
-from nightherd.views.job_rows import (
-    JobErrorRow,
-    JobRow,
-    LostJobRow,
-    LostRow,
-    UsageRow,
-    WaitsBehindRow,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +25,14 @@ if TYPE_CHECKING:
     from nightherd.model.jobs.lost import Lost
     from nightherd.model.worker import Worker
     from nightherd.ports import JobList
+    from nightherd.views.job_rows import (
+        JobErrorRow,
+        JobRow,
+        LostJobRow,
+        LostRow,
+        UsageRow,
+        WaitsBehindRow,
+    )
 
 
 LAST = "@last"

@@ -114,9 +114,9 @@ def _completed(schema: Any) -> Any:
         return [_completed(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    if not schema:
-        return {"$ref": COMPONENTS.format(name=JSON_VALUE)}
     kept = {name: value for name, value in schema.items() if name not in ("default", "required")}
+    if not kept:
+        return {"$ref": COMPONENTS.format(name=JSON_VALUE)}
     done = {name: _completed(value) for name, value in kept.items() if name != "properties"}
     if "properties" in schema:
         done["properties"] = {key: _completed(one) for key, one in schema["properties"].items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, StringConstraints
 
@@ -80,7 +80,7 @@ class NewAnswer(Body):
     text: Annotated[str, StringConstraints(max_length=65_536)] | None = Field(
         None, description="Reply, reason or comment."
     )
-    input: dict[str, Any] | None = Field(
+    input: dict[str, JsonValue] | None = Field(
         None, description="Arguments to run an approved call with, instead of the agent's."
     )
     seen_hash: Line | None = Field(None, description="Hash of the item as the person was shown it.")

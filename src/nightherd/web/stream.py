@@ -23,7 +23,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix="/v1", tags=["stream"])
 
 
-@router.get("/stream", responses=ANSWERS)
+@router.get("/stream", responses=ANSWERS, response_class=Response)
 async def stream(
     site: OnSite,
     request: Request,
