@@ -8,6 +8,7 @@ from pathlib import Path
 from crash import (
     test_end_kills,
     test_family_kills,
+    test_index_kills,
     test_limit_kills,
     test_mirror_kills,
     test_native_kills,
@@ -33,6 +34,9 @@ KILLS = {
     ),
     "state, stopped with the lock and killed by the next": len(test_state_kills.POINTS),
     "mirror, before and after every system call": test_mirror_kills.KILLS,
+    "index, at every point of its transactions, and from outside": (
+        test_index_kills.KILLS + test_index_kills.FROM_OUTSIDE
+    ),
     "notifier, at every named point and those of the store": test_notify_kills.KILLS,
     "whole path, at every named point": test_whole_path.BATCHES * test_whole_path.KILLS,
     "whole path, at system calls": test_whole_path.CALLS,

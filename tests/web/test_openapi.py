@@ -51,6 +51,7 @@ OPERATIONS = {
     ("GET", "/v1/jobs/{job}/events/{seq}/body"),
     ("GET", "/v1/blobs/{sha256}"),
     ("GET", "/v1/jobs/{job}/outline"),
+    ("GET", "/v1/search"),
     ("GET", "/v1/inbox"),
     ("GET", "/v1/inbox/{item}"),
     ("POST", "/v1/inbox/{item}/answers"),

@@ -39,6 +39,7 @@ COMMANDS = {
     "api": Entry("nightherd.cli.daemon.api:api", "Send a request to the daemon's API."),
     "worker": Entry("nightherd.cli.daemon.start:worker", "Run queued jobs without a daemon."),
     "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show, follow and control jobs."),
+    "search": Entry("nightherd.cli.search:search", "Search what was said and done in all jobs."),
     "workflow": Entry(
         "nightherd.cli.workflows.group:workflow", "List, show, check and run workflows."
     ),

@@ -20,7 +20,7 @@ from nightherd.db.migrate import statements
 from nightherd.errors import SchemaVersionError, StateFileError
 
 FILE, LOCK = "index.db", "index.lock"
-VERSION = 1
+VERSION = 2
 """Of tables, outlines and texts together: an older file is made again."""
 DAMAGE = frozenset({"CORRUPT", "NOTADB", "INVALID_TEXT", "SQLError"})
 """Codes of errors that mean that the file itself is bad."""

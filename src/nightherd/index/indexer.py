@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -12,11 +13,12 @@ import msgspec
 
 from nightherd.errors import InvalidValueError, JournalError
 from nightherd.index.file import Opened, discard_index, is_damage, open_index
-from nightherd.index.store import IndexStore, KeptJob
+from nightherd.index.store import IndexStore, KeptJob, NotedJob
 from nightherd.model.ids import JobId, parse_job_id
 from nightherd.model.index.fold import extend
+from nightherd.model.index.search import EventText, NamedSession, lacks_body, search_text
 from nightherd.model.journal.event import Event
-from nightherd.ports import ChangeFeed, Journals, LedgerEntry, Tail
+from nightherd.ports import ChangeFeed, Journals, LedgerEntry, Probe, Tail, no_probe
 
 CHANGES = 2_000
 """Changes of the feed that are taken in at once."""
@@ -33,18 +35,52 @@ class _Row(msgspec.Struct, frozen=True):
 
     id: str = ""
     status: str = ""
+    agent: str = ""
+    name: str | None = None
+    created_at: datetime | None = None
+    removed_at: str | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Row)
 
 
+class _Noted:
+    """What some changes of the feed are about."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, NotedJob] = {}
+        self.sessions: dict[str, NamedSession] = {}
+        self.deleted: set[str] = set()
+
+    def take_job(self, row: _Row, change: int, *, is_deleted: bool) -> None:
+        if is_deleted:
+            self.jobs.pop(row.id, None)
+            self.deleted.add(row.id)
+        else:
+            is_live = row.status == "running"
+            self.jobs[parse_job_id(row.id)] = NotedJob(
+                agent=row.agent, change=change, is_live=is_live
+            )
+            self.deleted.discard(row.id)
+
+    def take_session(self, row: _Row, *, is_deleted: bool) -> None:
+        is_gone = is_deleted or row.removed_at is not None
+        name = None if is_gone else row.name
+        self.sessions[row.id] = NamedSession(
+            id=row.id, agent=row.agent, name=name, at=row.created_at
+        )
+
+
 class Indexer:
     """Writes the index of one state directory, on one thread. Several processes may have one at a time."""
 
-    def __init__(self, root: Path, feed: ChangeFeed, journals: Journals) -> None:
+    def __init__(
+        self, root: Path, feed: ChangeFeed, journals: Journals, *, probe: Probe = no_probe
+    ) -> None:
         self._root = root
         self._feed = feed
         self._journals = journals
+        self._probe = probe
         self._opened: Opened | None = None
         self._is_feed_checked = False
         self._tails: dict[str, tuple[int, Tail]] = {}
@@ -110,31 +146,32 @@ class Indexer:
         self._is_feed_checked = True
         entries = list(islice(self._feed.read(after=before), CHANGES))
         if entries:
-            jobs: dict[str, tuple[int, bool]] = {}
+            noted = _Noted()
             for entry in entries:
-                self._note(entry, jobs, store)
-            store.note(before, entries[-1].change, jobs)
+                self._note(entry, noted)
+            for job_id in noted.deleted:
+                store.remove(job_id)
+            store.note(before, entries[-1].change, noted.jobs, noted.sessions.values())
         return len(entries)
 
     def _has_change(self, change: int) -> bool:
         return any(True for _ in islice(self._feed.read(after=change - 1), 1))
 
-    def _note(
-        self, entry: LedgerEntry, jobs: dict[str, tuple[int, bool]], store: IndexStore
-    ) -> None:
-        """Note which jobs a change is about. A row that cannot be understood names none."""
-        for table, image in entry.rows:
-            if table == "jobs":
-                try:
-                    row = _DECODER.decode(image)
-                    jobs[parse_job_id(row.id)] = entry.change, row.status == "running"
-                except (msgspec.DecodeError, InvalidValueError) as error:
-                    self.notices.append(f"change {entry.change} of the ledger: {error}")
-        for table, image in entry.deleted:
-            if table == "jobs":
+    def _note(self, entry: LedgerEntry, noted: _Noted) -> None:
+        """Note what a change is about. A row that cannot be understood names nothing."""
+        images = [(table, image, False) for table, image in entry.rows]
+        images += [(table, image, True) for table, image in entry.deleted]
+        for table, image, is_deleted in images:
+            if table not in ("jobs", "sessions"):
+                continue
+            try:
                 row = _DECODER.decode(image)
-                jobs.pop(row.id, None)
-                store.remove(row.id)
+                if table == "sessions":
+                    noted.take_session(row, is_deleted=is_deleted)
+                else:
+                    noted.take_job(row, entry.change, is_deleted=is_deleted)
+            except (msgspec.DecodeError, InvalidValueError) as error:
+                self.notices.append(f"change {entry.change} of the ledger: {error}")
 
     def _index(self, store: IndexStore, job_id: JobId) -> bool:
         kept = store.find_job(job_id)
@@ -149,13 +186,21 @@ class Indexer:
             return self._finish(store, job_id, kept)
         try:
             outline = extend(kept.outline, events)
+            texts = [text for event in events if (text := self._text(job_id, event)) is not None]
         except msgspec.DecodeError:
             self._drop_tail(job_id)
             store.restart(job_id)
             return True
-        if not store.keep(job_id, kept, outline):
+        if not store.keep(job_id, kept, outline, texts):
             self._drop_tail(job_id)  # another process was faster: go on from where it is
         return True
+
+    def _text(self, job_id: JobId, event: Event) -> EventText | None:
+        """The text of an event that can be found, also when it is kept beside the journal."""
+        if lacks_body(event):
+            with suppress(JournalError):
+                event = next(iter(self._journals.read(job_id, after=event.seq - 1)), event)
+        return search_text(event)
 
     def _finish(self, store: IndexStore, job_id: JobId, kept: KeptJob) -> bool:
         """Nothing new is there: the job is done, or its journal is not the one that was indexed."""
@@ -225,7 +270,7 @@ class Indexer:
             opened = self._opened = open_index(self._root)
             if opened.notice is not None:
                 self.notices.append(opened.notice)
-        yield IndexStore(opened.database)
+        yield IndexStore(opened.database, self._probe)
 
     def _replace(self, why: str) -> None:
         inode = None if self._opened is None else self._opened.inode
@@ -233,8 +278,3 @@ class Indexer:
         if inode is not None:
             discard_index(self._root, inode)
         self.notices.append(f"the index was damaged and is made again from the journals: {why}")
-
-
-def rebuild(root: Path) -> None:
-    """Forget everything: the next one who indexes begins at the beginning."""
-    discard_index(root)

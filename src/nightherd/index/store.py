@@ -1,4 +1,4 @@
-"""The index's rows: how far each job is indexed, and its outline.
+"""The index's rows: how far each job is indexed, its outline and its texts.
 
 A transaction writes only if what it continues from is still so. So any number of processes may index at once,
 and a killed one leaves nothing half written: no event is counted twice, and none is left out.
@@ -6,20 +6,23 @@ and a killed one leaves nothing half written: no event is counted twice, and non
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
 
 from nightherd.db.connection import Database
+from nightherd.index.texts import add_texts, name_session, remove_texts
 from nightherd.model.ids import JobId
 from nightherd.model.index.outline import EMPTY, Outline, decode_outline, encode_outline
+from nightherd.model.index.search import EventText, NamedSession
+from nightherd.ports import Probe, no_probe
 
 ALL_JOBS = "SELECT job_id FROM jobs"
 DUE_JOBS = "SELECT job_id FROM jobs WHERE noted > looked OR is_live ORDER BY noted, number LIMIT ?"
-FIND_JOB = "SELECT number, seq, outline, noted, looked, is_live FROM jobs WHERE job_id = ?"
+FIND_JOB = "SELECT number, agent, seq, outline, noted, looked, is_live FROM jobs WHERE job_id = ?"
 NOTE_JOB = (
-    "INSERT INTO jobs (job_id, noted, is_live) VALUES (?, ?, ?)"
+    "INSERT INTO jobs (job_id, agent, noted, is_live) VALUES (?, ?, ?, ?)"
     " ON CONFLICT (job_id) DO UPDATE SET noted = excluded.noted, is_live = excluded.is_live"
 )
 KEEP_JOB = (
@@ -28,11 +31,20 @@ KEEP_JOB = (
 )
 
 
+class NotedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What the feed says of a job: its last change, and whether it runs then."""
+
+    agent: str
+    change: int
+    is_live: bool
+
+
 class KeptJob(msgspec.Struct, frozen=True, kw_only=True):
     """What the index knows of a job."""
 
     number: int = 0
     """0 when it has no row yet."""
+    agent: str = ""
     seq: int = 0
     data: bytes | None = None
     """Its outline as it is kept: not needed where there is nothing new."""
@@ -49,8 +61,9 @@ class KeptJob(msgspec.Struct, frozen=True, kw_only=True):
 class IndexStore:
     """Questions and changes on one connection, by one thread at a time."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, probe: Probe = no_probe) -> None:
         self._database = database
+        self._probe = probe
 
     def change(self) -> int:
         """Return the change up to which the feed was followed."""
@@ -61,9 +74,10 @@ class IndexStore:
         rows = self._database.execute(FIND_JOB, (job_id,))
         if not rows:
             return KeptJob()
-        number, seq, outline, noted, looked, is_live = rows[0]
+        number, agent, seq, outline, noted, looked, is_live = rows[0]
         return KeptJob(
             number=_int(number),
+            agent=str(agent),
             seq=_int(seq),
             data=outline if isinstance(outline, bytes) else None,
             noted=_int(noted),
@@ -79,30 +93,44 @@ class IndexStore:
         """Return every job that it has."""
         return [JobId(str(row[0])) for row in self._database.execute(ALL_JOBS)]
 
-    def note(self, before: int, change: int, jobs: Mapping[str, tuple[int, bool]]) -> bool:
-        """Note that the feed was followed from `before` to `change`, and which jobs it named; False when another did."""
+    def note(
+        self,
+        before: int,
+        change: int,
+        jobs: Mapping[str, NotedJob],
+        sessions: Iterable[NamedSession] = (),
+    ) -> bool:
+        """Note that the feed was followed from `before` to `change`, and what it named; False when another did."""
         with self.transaction():
             if self.change() != before:
                 return False
-            for job_id, (noted, is_live) in jobs.items():
-                self._database.execute(NOTE_JOB, (job_id, noted, int(is_live)))
+            for session in sessions:
+                name_session(self._database, session)
+            for job_id, job in jobs.items():
+                values = (job_id, job.agent, job.change, int(job.is_live))
+                self._database.execute(NOTE_JOB, values)
             self._database.execute("UPDATE follow SET change = ?", (change,))
         return True
 
-    def keep(self, job_id: str, before: KeptJob, outline: Outline) -> bool:
-        """Replace what was known of a job; False when another process has gone on from there meanwhile."""
+    def keep(
+        self, job_id: str, before: KeptJob, outline: Outline, texts: Sequence[EventText]
+    ) -> bool:
+        """Replace what was known of a job, and add texts; False when another process has gone on from there meanwhile."""
         with self.transaction():
             now = self._row_of(job_id)
             if now.seq != before.seq:
                 return False
+            agent = outline.agent or now.agent
             values = (
-                outline.agent,
+                agent,
                 outline.session_id,
                 outline.last_seq,
                 encode_outline(outline),
                 now.number,
             )
             self._database.execute(KEEP_JOB, values)
+            self._probe("index.outline_written")
+            add_texts(self._database, now.number, agent, texts)
         return True
 
     def mark_looked(self, job_id: str, noted: int, problem: str | None = None) -> None:
@@ -115,11 +143,13 @@ class IndexStore:
     def remove(self, job_id: str) -> None:
         """Forget all about a job."""
         with self.transaction():
+            remove_texts(self._database, self.find_job(job_id).number)
             self._database.execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
 
     def restart(self, job_id: str) -> None:
         """Index a job from its beginning again."""
         with self.transaction():
+            remove_texts(self._database, self.find_job(job_id).number)
             self._database.execute(
                 "UPDATE jobs SET seq = 0, outline = NULL, looked = 0 WHERE job_id = ?", (job_id,)
             )
@@ -133,20 +163,23 @@ class IndexStore:
         """All of what is written in the block, or nothing."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
+            self._probe("index.begin")
             yield
+            self._probe("index.before_commit")
             self._database.execute("COMMIT")
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
             raise
+        self._probe("index.after_commit")
 
     def _row_of(self, job_id: str) -> KeptJob:
         """Inside a transaction: the job's row, made if it is not there."""
         self._database.execute("INSERT OR IGNORE INTO jobs (job_id) VALUES (?)", (job_id,))
-        number, seq = self._database.execute(
-            "SELECT number, seq FROM jobs WHERE job_id = ?", (job_id,)
+        number, agent, seq = self._database.execute(
+            "SELECT number, agent, seq FROM jobs WHERE job_id = ?", (job_id,)
         )[0]
-        return KeptJob(number=_int(number), seq=_int(seq))
+        return KeptJob(number=_int(number), agent=str(agent), seq=_int(seq))
 
 
 def _int(value: object) -> int:

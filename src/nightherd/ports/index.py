@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what an outline needs
     from nightherd.model.ids import JobId
     from nightherd.model.index.outline import Outline
+    from nightherd.model.index.search import SearchPage, SearchQuery
 
 
 class Outlines(Protocol):
@@ -14,3 +15,10 @@ class Outlines(Protocol):
 
     def outline(self, job_id: JobId) -> Outline:
         """Return the outline of the job's journal as far as it goes now; an empty one without a journal."""
+
+
+class Searches(Protocol):
+    """Full-text search over all jobs."""
+
+    def search(self, query: SearchQuery) -> SearchPage:
+        """Return a page of what matches, newest first; `InvalidValueError` for a text without a word."""

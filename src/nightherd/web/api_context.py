@@ -18,14 +18,14 @@ from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.inbox.token import secret_hash
-from nightherd.ports import ChangeFeed, Outlines, SnapshotReader
+from nightherd.ports import ChangeFeed, Outlines, Searches, SnapshotReader
 from nightherd.views.status import DaemonRow
 from nightherd.views.stream_rows import StreamRows
 from nightherd.web.change_tail import ChangeTail
 from nightherd.web.counters import Counters
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Tails
-from nightherd.wiring.index import open_outlines
+from nightherd.wiring.index import open_outlines, open_search
 from nightherd.wiring.machine import boot_id, is_at_work
 from nightherd.wiring.running import rescuer
 from nightherd.wiring.stores import ledger_end, open_feed, open_journals, open_reader, system_clock
@@ -73,6 +73,8 @@ class ApiContext:
     """Compares snapshots of workspaces."""
     outlines: Outlines
     """The outlines of jobs."""
+    searches: Searches
+    """Full-text search over all jobs."""
     changes: ChangeTail
     """What changes, for all who follow the fleet."""
     open_feed: Callable[[], ChangeFeed]
@@ -135,6 +137,7 @@ async def open_api_context(
                 reload=reload,
                 snapshots=open_snapshot_reader(state_dir),
                 outlines=open_outlines(state_dir),
+                searches=open_search(state_dir),
                 changes=changes,
                 open_feed=feed,
             )

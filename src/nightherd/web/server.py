@@ -37,6 +37,7 @@ from nightherd.web import (
     outlines,
     problem,
     runs,
+    search,
     sessions,
     stream,
     workflows,
@@ -67,7 +68,7 @@ DESCRIPTION = (
 
 ROOMS = (
     fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
-    operations, outlines, stream,
+    operations, outlines, search, stream,
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The index: outlines of jobs, and what keeps it up to date."""
+"""The index: outlines of jobs, search, and what keeps it up to date."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from nightherd.index.follower import IndexFollower
     from nightherd.index.indexer import Indexer
-    from nightherd.ports import Outlines
+    from nightherd.ports import Outlines, Searches
 
 
 def open_indexer(state_dir: Path) -> Indexer:
@@ -35,3 +35,18 @@ def index_follower(state_dir: Path, report: Callable[[str], None]) -> IndexFollo
     from nightherd.index.follower import IndexFollower
 
     return IndexFollower(open_indexer(state_dir), system_clock(), report)
+
+
+def open_search(state_dir: Path) -> Searches:
+    """Search over the jobs in `state_dir`."""
+    from nightherd.index.search import IndexSearch
+
+    return IndexSearch(state_dir, open_journals(state_dir))
+
+
+def discard_index(state_dir: Path) -> None:
+    """Remove the index of `state_dir`, if there is one: what indexes next makes it again."""
+    from nightherd.index import file
+
+    if state_dir.is_dir():
+        file.discard_index(state_dir)

@@ -18,3 +18,19 @@ CREATE TABLE jobs (
     problem TEXT
 ) STRICT;
 CREATE INDEX due_jobs ON jobs (noted) WHERE noted > looked OR is_live;
+-- The number is the time (src/nightherd/index/texts.py). A row without a job is the name of a session.
+CREATE TABLE texts (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    job INTEGER,
+    seq INTEGER,
+    message INTEGER,
+    session_id TEXT,
+    agent TEXT,
+    body TEXT
+) STRICT;
+CREATE UNIQUE INDEX texts_of_job ON texts (job, seq) WHERE job IS NOT NULL;
+CREATE UNIQUE INDEX name_of_session ON texts (session_id) WHERE job IS NULL;
+CREATE VIRTUAL TABLE search USING fts5(
+    body, agent, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 2"
+);
