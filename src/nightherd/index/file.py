@@ -25,6 +25,8 @@ VERSION = 2
 DAMAGE = frozenset({"CORRUPT", "NOTADB", "INVALID_TEXT", "SQLError"})
 """Codes of errors that mean that the file itself is bad."""
 SQL = Path(__file__).with_name("sql")
+CACHE_KIB = -4_000
+"""Memory for pages while writing (negative: in KiB): nothing waits for the index."""
 SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
@@ -73,6 +75,7 @@ def open_index(root: Path) -> Opened:
             if version == 0:
                 _make(database)
             set_synchronous(database, is_durable=False)
+            database.execute(f"PRAGMA cache_size = {CACHE_KIB}")
         except BaseException:
             database.close()
             raise

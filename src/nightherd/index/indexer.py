@@ -24,6 +24,8 @@ CHANGES = 2_000
 """Changes of the feed that are taken in at once."""
 EVENTS = 1_000
 """Events of a job that are indexed at once; what bounds memory, and how long a transaction takes."""
+BLOCKS = 64
+"""Blocks of a journal that are read for that: long events make fewer of them."""
 MOST_TAILS = 64
 """Journals of running jobs that are kept open."""
 
@@ -229,11 +231,11 @@ class Indexer:
             tail = self._journals.follower(job_id, after=kept.seq)
         events: list[Event] = []
         try:
-            while len(events) < EVENTS:
+            for _ in range(BLOCKS):
                 found = tail.poll()
-                if not found:
-                    break
                 events += found
+                if not found or len(events) >= EVENTS:
+                    break
         except BaseException:
             tail.close()
             raise
