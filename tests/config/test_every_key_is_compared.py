@@ -90,13 +90,15 @@ COMPARED_OF_FLEETS = (
     *LIMITS, "prices", "max_concurrent", "reload", "web.enabled", "web.port", "web.host",
     "web.token_env", "web.hosts", "webhooks.enabled", "webhooks.host", "webhooks.port", "webhooks.secret_env",
     "webhooks.replay_window", "webhooks.endpoints", "notify[].url", "notify[].url_env", "notify[].allow_hosts",
-    "notify[].approver", "web.public_url",
+    "notify[].approver", "web.public_url", "web.tls", "web.trusted_proxy", "web.identity_header", "web.people",
+    "web.base_path", "web.session_expiry_hours",
 )  # fmt: skip
+SHOWN = "what the dashboard shows, and whether it is opened"
 KEEPING = "how work is kept, retried and taken over"
 GRANTS_NOTHING_TO_FLEETS = {
     "version": TEXTS, "fleet": TEXTS, "lease": KEEPING, "heartbeat": KEEPING, "cancel_grace": KEEPING,
     "max_restarts": KEEPING, "retry": KEEPING, "durability": KEEPING, "mirror": KEEPING,
-    "limits.on_reached": STOP, "web": INACTIVE, "notify": TOLD,
+    "limits.on_reached": STOP, "web": SHOWN, "notify": TOLD,
     "webhooks.body_limit": "how much one delivery may hold; it needs the same signature",
 }  # fmt: skip
 WORDS = "words that only people read"

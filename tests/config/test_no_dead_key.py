@@ -224,7 +224,6 @@ def test_rows_for_single_values_name_values_that_exist() -> None:
 def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
     folder.write("agent.yaml", "name: a\nmodel: x\nchat:\n  discord: {}\n")
     folder.fleet("""\
-        web: {open_browser: true}
         agents:
           - path: agent.yaml
           - name: b
@@ -234,8 +233,7 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
 
     assert folder.errors() == []
     assert folder.notices() == [
-        "nightherd.yaml:1:7 'web.open_browser' is not active yet: the dashboard",
-        "nightherd.yaml:6:5 'work_source' is not active yet: work sources",
+        "nightherd.yaml:5:5 'work_source' is not active yet: work sources",
         "agent.yaml:3:1 'chat' is not active yet: chat",
     ]
 

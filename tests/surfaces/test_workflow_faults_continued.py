@@ -20,11 +20,11 @@ from nightherd.engine.operations.run_requests import StartWorkflow
 from nightherd.engine.operations.runs import start_workflow
 from nightherd.errors import ConfigInvalidError, UsageError
 from nightherd.host.system import random_text
+from nightherd.model.access.web import Web
 from nightherd.model.change import Why
 from nightherd.model.inbox.changes import ExpireItem
 from nightherd.model.inbox.item import ItemKind
 from nightherd.model.jobs.job import Job, TriggerType
-from nightherd.model.webhooks import Web
 from nightherd.model.workflows.definition import (
     GateAction,
     GateKind,
@@ -48,7 +48,7 @@ from nightherd.testing.run_values import (
 from nightherd.views.run_events import RunEvent, RunEventFollower, parse_cursor
 from nightherd.views.run_tail import RunFollower
 from nightherd.web.api_context import ApiContext
-from nightherd.web.server import Port, ports_of
+from nightherd.web.ports import Port, ports_of
 from nightherd.wiring.stores import open_feed, open_journals, open_reader, system_clock
 from surfaces.workflow_farm import Farm, Field
 from web.web_world import free_port, served, token_of, write_fleet

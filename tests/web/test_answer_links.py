@@ -15,7 +15,7 @@ from nightherd.errors import InvalidValueError
 from nightherd.model.inbox.item import ItemId
 from nightherd.model.inbox.token import AnswerLink, MakeLink, link_expiry, secret_hash
 from nightherd.model.webhooks import check_public_url
-from nightherd.web.server import ports_of
+from nightherd.web.ports import ports_of
 from nightherd.wiring.stores import random_text
 from web.test_api_inbox import FLEET, named_token, wait_for
 from web.web_world import Answer, World, free_port, served, write_fleet

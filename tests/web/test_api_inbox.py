@@ -9,7 +9,7 @@ import anyio
 
 from nightherd.engine.operations.tokens import add_token, revoke_token
 from nightherd.host.machine import user_name
-from nightherd.web.server import ports_of
+from nightherd.web.ports import ports_of
 from nightherd.wiring.stores import random_text
 from waiting_fleet import WAITING_AGENTS
 from web.web_world import World, free_port, served, token_of, write_fleet

@@ -300,7 +300,7 @@ def test_a_body_that_is_not_said_to_be_json_is_answered_with_the_header_it_needs
         ("POST", "/v1/jobs", b"{", 415, "malformed"),
         ("POST", "/v1/jobs/@last/cancel", None, 404, "job_not_found"),
         ("DELETE", "/v1/jobs", None, 405, "method_not_allowed"),
-        ("GET", "/nothing/here", None, 404, "not_found"),
+        ("GET", "/v1/nothing/here", None, 404, "not_found"),
     ],
 )
 def test_a_mistake_is_answered_with_a_problem(

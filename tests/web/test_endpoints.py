@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.access.web import Web
 from nightherd.model.webhooks import (
     Endpoint,
     SignatureKind,
-    Web,
     fill_in,
     fill_in_value,
     is_loopback,

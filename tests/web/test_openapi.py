@@ -22,7 +22,8 @@ from schemathesis.checks import (
 
 from nightherd.web.api_context import ApiContext
 from nightherd.web.guard import Door
-from nightherd.web.server import OPENAPI, Port
+from nightherd.web.ports import Port
+from nightherd.web.server import OPENAPI
 from web.web_world import FLEET, served, write_fleet
 
 CHECKS: list[CheckFunction] = [
@@ -32,6 +33,9 @@ CHECKS: list[CheckFunction] = [
     response_schema_conformance,
 ]
 OPERATIONS = {
+    ("GET", "/v1/me"),
+    ("POST", "/v1/login"),
+    ("POST", "/v1/logout"),
     ("GET", "/v1/agents"),
     ("GET", "/v1/agents/{name}"),
     ("GET", "/v1/schedules"),

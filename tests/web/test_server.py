@@ -18,11 +18,13 @@ from msgspec.structs import replace
 from nightherd.engine.operations.requests import Submit, encode_request
 from nightherd.errors import ConfigError, RefusedError
 from nightherd.host.system import random_text
+from nightherd.model.access.web import Web
 from nightherd.model.agents.agent import Fleet
-from nightherd.model.webhooks import Web, Webhooks, sign_github
+from nightherd.model.webhooks import Webhooks, sign_github
 from nightherd.web import guard, protocol
 from nightherd.web.api_context import ApiContext
-from nightherd.web.server import Port, make_app, ports_of, serve
+from nightherd.web.ports import Port, ports_of
+from nightherd.web.server import make_app, serve
 from nightherd.web.socket_file import OPERATIONS, connect, listen
 from web.web_world import SECRET, World, free_port, served, token_of, until, write_fleet
 
@@ -130,7 +132,11 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
         ({"authorization": "Bearer TOKEN", "host": "herd.example"}, 200),
         ({"authorization": "Bearer TOKEN", "host": "evil.example"}, 403),
         ({"authorization": "Bearer TOKEN", "host": "evil.example:127.0.0.1"}, 403),
-        ({"authorization": "Bearer TOKEN", "origin": "http://localhost:9"}, 200),
+        ({"authorization": "Bearer TOKEN", "origin": "http://127.0.0.1:PORT"}, 200),
+        ({"authorization": "Bearer TOKEN", "origin": "https://127.0.0.1:PORT"}, 403),
+        ({"authorization": "Bearer TOKEN", "origin": "http://localhost:PORT"}, 403),
+        ({"authorization": "Bearer TOKEN", "origin": "http://127.0.0.1:9"}, 403),
+        ({"authorization": "Bearer TOKEN", "origin": "http://127.0.0.1"}, 403),
         ({"authorization": "Bearer TOKEN", "origin": "http://evil.example"}, 403),
         ({"authorization": "Bearer TOKEN", "origin": "null"}, 403),
         ({"authorization": "Bearer TOKEN", "origin": "http://[evil"}, 403),
@@ -143,8 +149,11 @@ def test_a_port_wants_a_token_and_to_be_called_by_its_name(
 
     async def main() -> None:
         async with served(tmp_path, fleet=fleet, make_ports=make_ports) as world:
-            token = token_of(tmp_path)
-            sent = {name: value.replace("TOKEN", token) for name, value in headers.items()}
+            token, port = token_of(tmp_path), str(world.ports[0])
+            sent = {
+                name: value.replace("TOKEN", token).replace("PORT", port)
+                for name, value in headers.items()
+            }
 
             answer = await world.ask("GET", "/v1/jobs", None, port=world.ports[0], **sent)
 
@@ -155,7 +164,7 @@ def test_a_port_wants_a_token_and_to_be_called_by_its_name(
 
 
 @pytest.mark.parametrize(
-    ("host", "status"), [("127.0.0.1", 200), ("10.0.0.1", 403), ("a.example", 403)]
+    ("host", "status"), [("127.0.0.1", 200), ("10.0.0.1", 200), ("[::1]", 200), ("a.example", 403)]
 )
 def test_a_server_on_every_interface_knows_the_address_it_was_reached_at(
     tmp_path: Path, host: str, status: int
@@ -227,7 +236,7 @@ def test_a_port_others_can_reach_needs_a_token_that_was_chosen(tmp_path: Path) -
             chosen = replace(fleet, environment={"NIGHTHERD_WEB_TOKEN": "a-long-enough-token"})
             (port,) = ports_of(chosen, site, state, random_text)
 
-            assert port.door.token == "a-long-enough-token"
+            assert port.door.identify.token == "a-long-enough-token"
             assert not (state / "web-token").exists()
 
     anyio.run(main)

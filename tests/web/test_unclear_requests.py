@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from nightherd.errors import ConfigError
 from nightherd.host.system import random_text
-from nightherd.model.webhooks import Web
-from nightherd.web.server import ports_of
+from nightherd.model.access.web import Web
+from nightherd.web.ports import ports_of
 from nightherd.web.socket_file import connect
 from web.web_world import served
 
@@ -75,6 +75,6 @@ def test_short_token_is_refused_where_other_machines_can_reach_the_port(tmp_path
 
             at_home = replace(fleet, web=Web(enabled=True, host="127.0.0.1"))
             (port,) = ports_of(at_home, site, state, random_text)
-            assert port.door.token == "short"
+            assert port.door.identify.token == "short"
 
     anyio.run(main)

@@ -23,7 +23,9 @@ from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId
 from nightherd.web.api_context import ApiContext, open_api_context
-from nightherd.web.server import Port, make_app, serve
+from nightherd.web.page import UI
+from nightherd.web.ports import Port
+from nightherd.web.server import make_app, serve
 from nightherd.web.socket_file import address_of, connect
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
@@ -210,7 +212,11 @@ def write_fleet(directory: Path, text: str = FLEET) -> Fleet:
 
 @asynccontextmanager
 async def served(
-    directory: Path, *, fleet: Fleet | None = None, make_ports: Any = lambda site: ()
+    directory: Path,
+    *,
+    fleet: Fleet | None = None,
+    make_ports: Any = lambda site: (),
+    ui: Path = UI,
 ) -> AsyncIterator[World]:
     """A fleet served on its socket, and on the ports that `make_ports` gives."""
     found = fleet or write_fleet(directory)
@@ -222,7 +228,7 @@ async def served(
     ):
         world = World(directory, site)
         ports: list[Port] = list(make_ports(site))
-        app = make_app(site)
+        app = make_app(site, ui)
 
         async def run(*, task_status: Any = anyio.TASK_STATUS_IGNORED) -> None:
             await serve(app, site, world.socket_path, ports, task_status=task_status)

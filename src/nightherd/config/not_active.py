@@ -90,12 +90,7 @@ AGENT_KEYS = (
     Waiting("work_source", "work sources"),
     Waiting("chat", "chat"),
 )
-FLEET_KEYS = (
-    Waiting("web.session_expiry_hours", "the dashboard"),
-    Waiting("web.open_browser", "the dashboard"),
-    Waiting("web.tool_results", "the dashboard"),
-    Waiting("web.message_grouping", "the dashboard"),
-)
+FLEET_KEYS: tuple[Waiting, ...] = ()
 WORKFLOW_KEYS = (Waiting("on.chat", "chat"),)
 
 

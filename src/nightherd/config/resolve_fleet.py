@@ -12,7 +12,6 @@ from nightherd.config.merge import like
 from nightherd.config.resolve_agent import json_inputs, resolve_session
 from nightherd.config.resolve_notify import resolve_targets
 from nightherd.config.resolve_workspace import resolve_workspace
-from nightherd.config.schema.fleet import Web as WebSchema
 from nightherd.config.schema.fleet import WebhookEndpoint
 from nightherd.config.schema.fleet import Webhooks as WebhooksSchema
 from nightherd.config.schema.inbox import Approval
@@ -20,6 +19,8 @@ from nightherd.config.schema.limits import Limits as LimitsSchema
 from nightherd.config.schema.limits import ModelPrice as PriceSchema
 from nightherd.config.schema.limits import Outcomes
 from nightherd.config.schema.schedule import Schedule as ScheduleSchema
+from nightherd.config.schema.web import Web as WebSchema
+from nightherd.model.access.web import Web
 from nightherd.model.hooks import AgentSubmission, Hook, HookPoint
 from nightherd.model.inbox.item import OnExpiry
 from nightherd.model.inbox.review import ApprovalRule, ApprovalTerms
@@ -33,7 +34,7 @@ from nightherd.model.limits.limits import (
 )
 from nightherd.model.limits.spending import ModelPrice
 from nightherd.model.schedules.rule import UTC_NAME, CatchUp, Cron, Interval, Rule, Schedule
-from nightherd.model.webhooks import Endpoint, SignatureKind, Web, Webhooks
+from nightherd.model.webhooks import Endpoint, SignatureKind, Webhooks
 from nightherd.model.workspaces.repository import Repository
 
 

@@ -136,6 +136,18 @@ def peer_pid(connection: Connected) -> int | None:
     return _tcp_peer(there[:2], here[:2])
 
 
+def peer_user(connection: Connected) -> str | None:
+    """Return the name of the user that the other end of a unix socket runs as; None when it is unknown."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    try:
+        if option is None or connection.family != socket.AF_UNIX:
+            return None
+        uid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, 12))[1]
+        return pwd.getpwuid(uid).pw_name
+    except (OSError, KeyError):
+        return None
+
+
 def _unix_peer(connection: Connected) -> int | None:
     if sys.platform == "darwin":
         return int(struct.unpack("i", connection.getsockopt(SOL_LOCAL, LOCAL_PEERPID, 4))[0])

@@ -11,6 +11,11 @@ from enum import StrEnum
 
 import msgspec
 
+from nightherd.model.access.browser_session import (
+    AddBrowserSession,
+    BrowserSession,
+    EndBrowserSessions,
+)
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.ids import WorkerId
@@ -126,6 +131,7 @@ Row = (
     | InboxAnswer
     | Token
     | AnswerLink
+    | BrowserSession
     | NotifyCursor
     | TargetState
     | Notification
@@ -264,6 +270,8 @@ Change = (
     | AddToken
     | RevokeToken
     | MakeLink
+    | AddBrowserSession
+    | EndBrowserSessions
     | DeclareTargets
     | FollowLedger
     | QueueNotifications

@@ -62,19 +62,6 @@ class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
     """How far a signed time may be from now."""
 
 
-class Web(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the API is served besides its socket."""
-
-    enabled: bool = False
-    host: str = "localhost"
-    port: int = 3232
-    token_env: str = "NIGHTHERD_WEB_TOKEN"  # noqa: S105 - the name of a variable
-    hosts: frozenset[str] = frozenset()
-    """Names by which it may be addressed, besides its own."""
-    public_url: str | None = None
-    """Where people reach it: answer links begin so."""
-
-
 def check_public_url(text: str) -> str:
     """`text` without a last slash, if it is an http or https address that links can begin with; else `InvalidValueError`."""
     try:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from nightherd.model.access.browser_session import BrowserSession
     from nightherd.model.agents.state import AgentState
     from nightherd.model.change import Answer, Change
     from nightherd.model.checkpoints.checkpoint import Checkpoint
@@ -215,6 +216,12 @@ class InboxReader(Protocol):
 
     def find_link(self, hash: str) -> AnswerLink | None:
         """The answer link with that hash."""
+
+    def find_browser_session(self, hash: str) -> BrowserSession | None:
+        """The browser session whose cookie has that hash, also an ended one."""
+
+    def browser_sessions_of(self, person: str) -> Sequence[BrowserSession]:
+        """The sessions of a person that are not ended, the oldest first."""
 
 
 class NotificationReader(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from nightherd.db.connection import Value
+from nightherd.model.access.browser_session import BrowserSession
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId, WorkerId
@@ -260,6 +261,14 @@ class SqliteReader(SqliteRunReader):
     def find_link(self, hash: str) -> AnswerLink | None:
         rows = self._rows()
         return rows.get(AnswerLink, hash) if rows else None
+
+    def find_browser_session(self, hash: str) -> BrowserSession | None:
+        rows = self._rows()
+        return rows.get(BrowserSession, hash) if rows else None
+
+    def browser_sessions_of(self, person: str) -> Sequence[BrowserSession]:
+        rows = self._rows()
+        return rows.list(BrowserSession, "browser_sessions_of_person", (person,)) if rows else ()
 
     def find_notification(self, notification_id: NotificationId) -> Notification | None:
         rows = self._rows()

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from nightherd.model.access.browser_session import BrowserSession
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, InboxTexts
@@ -54,6 +55,7 @@ TABLES: Mapping[type[msgspec.Struct], str] = {
     InboxAnswer: "inbox_answers",
     Token: "tokens",
     AnswerLink: "answer_links",
+    BrowserSession: "browser_sessions",
     NotifyCursor: "notify_cursors",
     TargetState: "notify_targets",
     Notification: "notifications",

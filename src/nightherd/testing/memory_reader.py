@@ -18,7 +18,6 @@ from nightherd.model.inbox.item import (
     ItemId,
     ItemKind,
 )
-from nightherd.model.inbox.token import AnswerLink, Token
 from nightherd.model.jobs.filter import filter_of, fits
 from nightherd.model.jobs.job import CHILD_WAITS, Execution, Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.limits.limits import Used
@@ -44,6 +43,7 @@ from nightherd.model.sessions.session import (
 )
 from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker, WorkerStatus
+from nightherd.testing.memory_access import MemoryAccessReader
 from nightherd.testing.memory_runs import MemoryRunReader
 from nightherd.testing.memory_workspaces import MemoryWorkspaceReader
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from nightherd.testing.memory_state import MemoryRows
 
 
-class MemoryReader(MemoryWorkspaceReader, MemoryRunReader):
+class MemoryReader(MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader):
     """Every question about one memory state."""
 
     def __init__(self, rows: MemoryRows) -> None:
@@ -284,16 +284,6 @@ class MemoryReader(MemoryWorkspaceReader, MemoryRunReader):
 
     def oldest_pending_item(self) -> InboxItem | None:
         return next((one for one in self._rows.items() if one.is_pending), None)
-
-    def find_token(self, hash: str) -> Token | None:
-        active = [one for one in self._rows.all(Token) if one.revoked_at is None]
-        return next((one for one in active if one.hash == hash), None)
-
-    def list_tokens(self) -> Sequence[Token]:
-        return sorted(self._rows.all(Token), key=lambda one: one.name)
-
-    def find_link(self, hash: str) -> AnswerLink | None:
-        return self._rows.get(AnswerLink, hash)
 
     def find_notification(self, notification_id: NotificationId) -> Notification | None:
         return self._rows.get(Notification, notification_id)

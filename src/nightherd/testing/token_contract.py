@@ -1,4 +1,4 @@
-"""What every state store must do for named tokens and answer links; see `state_contract` for how to run checks."""
+"""What every state store must do for named tokens, answer links and browser sessions; see `state_contract` for how to run checks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
+from nightherd.model.access.browser_session import (
+    AddBrowserSession,
+    BrowserSession,
+    EndBrowserSessions,
+)
+from nightherd.model.access.role import Role
 from nightherd.model.change import Why
 from nightherd.model.inbox.changes import AnswerItem, AskPerson
 from nightherd.model.inbox.item import (
@@ -101,6 +107,39 @@ async def check_link_is_made_only_for_who_may_answer_what_waits(state: OpenState
         Why.NOT_ALLOWED,
         Why.DECIDED,
     ]
+
+
+async def check_token_keeps_its_role(state: OpenState) -> None:
+    viewer = replace(FIRST, role=Role.VIEWER)
+    await must_apply(state, AddToken(token=viewer))
+
+    assert state.reader.find_token(FIRST.hash) == viewer
+
+
+async def check_browser_session_is_found_by_its_cookie_and_ended_once(state: OpenState) -> None:
+    first = BrowserSession(
+        id=secret_hash("cookie"),
+        secret_hash=secret_hash("secret"),
+        person="alice",
+        token_hash=FIRST.hash,
+        created_at=BEGINNING,
+        expires_at=BEGINNING + timedelta(days=1),
+    )
+    second = replace(first, id=secret_hash("other"), token_hash=None, created_at=LATER)
+    stranger = replace(first, id=secret_hash("third"), person="bob")
+    for session in (second, first, stranger):
+        await must_apply(state, AddBrowserSession(session=session))
+    twice = await must_refuse(state, AddBrowserSession(session=first))
+    assert list(state.reader.browser_sessions_of("alice")) == [first, second]
+
+    await must_apply(state, EndBrowserSessions(ids=(first.id, "unknown"), at=LATER))
+    await must_apply(state, EndBrowserSessions(ids=(first.id,), at=LATER + timedelta(minutes=1)))
+
+    assert twice.why is Why.DUPLICATE
+    assert state.reader.find_browser_session(first.id) == replace(first, ended_at=LATER)
+    assert state.reader.find_browser_session(secret_hash("unknown")) is None
+    assert list(state.reader.browser_sessions_of("alice")) == [second]
+    assert list(state.reader.browser_sessions_of("bob")) == [stranger]
 
 
 def _ask(*, quorum: int = 1, approvers: list[str] | None = None) -> AskPerson:

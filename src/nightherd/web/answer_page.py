@@ -23,6 +23,7 @@ from nightherd.model.units import format_usd
 from nightherd.ports import StateReader
 from nightherd.views.inbox import ShownItem, asked_blocks, show_item, what_happens
 from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.caller import public
 from nightherd.web.operations import FromSender, perform_for
 from nightherd.web.problem import status_of
 
@@ -52,6 +53,7 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get(PATH + "{secret}")
+@public
 async def look(site: OnSite, secret: str) -> Response:
     """What would happen, and two buttons. Changes nothing."""
     try:
@@ -62,6 +64,7 @@ async def look(site: OnSite, secret: str) -> Response:
 
 
 @router.post(PATH + "{secret}")
+@public
 async def answer(site: OnSite, sender: FromSender, request: Request, secret: str) -> Response:
     """Give the answer that a button stands for."""
     try:

@@ -16,13 +16,15 @@ from fastapi import Depends, Request
 from nightherd.engine.contexts import WorkerContext
 from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
+from nightherd.model.access.browser_session import BrowserSession
 from nightherd.model.agents.agent import Fleet
-from nightherd.model.inbox.token import secret_hash
+from nightherd.model.inbox.token import Token
 from nightherd.ports import ChangeFeed, Outlines, Searches, SnapshotReader
 from nightherd.views.status import DaemonRow
 from nightherd.views.stream_rows import StreamRows
 from nightherd.web.change_tail import ChangeTail
 from nightherd.web.counters import Counters
+from nightherd.web.login_codes import FailedLogins, LoginCodes
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Tails
 from nightherd.wiring.index import open_outlines, open_search
@@ -82,15 +84,27 @@ class ApiContext:
     run_readers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(RUN_READERS))
     """How many look for events of runs at the same time."""
 
+    login_codes: LoginCodes = field(default_factory=LoginCodes)
+    failed_logins: FailedLogins = field(default_factory=FailedLogins)
+    ports: list[int] = field(default_factory=list)
+    """The ports that are listened on, that of the API first; filled when the server begins."""
+
     @property
     def context(self) -> WorkerContext:
         """What a request that begins now works with."""
         return self.bench()
 
-    async def name_of(self, token: str) -> str | None:
-        """The name under which the token was added; None for one that is not accepted."""
-        found = await self.ask(lambda reader: reader.find_token(secret_hash(token)))
-        return None if found is None else found.name
+    async def find_token(self, hash: str) -> Token | None:
+        """The token with that hash that is accepted."""
+        return await self.ask(lambda reader: reader.find_token(hash))
+
+    async def find_browser_session(self, hash: str) -> BrowserSession | None:
+        """The browser session whose cookie has that hash."""
+        return await self.ask(lambda reader: reader.find_browser_session(hash))
+
+    def now(self) -> datetime:
+        """The time."""
+        return self.context.clock.now()
 
     def secrets_of(self, variable: str | None) -> list[str]:
         """The secrets in a variable: several stand apart by spaces, while one replaces another."""

@@ -10,9 +10,11 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from nightherd.errors import NotFoundError
+from nightherd.model.access.role import Role
 from nightherd.ports import StateReader
 from nightherd.views.jobs import find_job_id
 from nightherd.web.api_context import OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import refusals
 
 BYTES = "application/octet-stream"
@@ -49,6 +51,7 @@ router = APIRouter(prefix="/v1/blobs", tags=["jobs"])
 
 
 @router.get("/{sha256}", responses=FILE, response_class=Response)
+@needs(Role.VIEWER)
 async def blob(
     site: OnSite,
     sha256: Sha256,

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Response
 
 from nightherd.engine.operations.requests import ResetAgent, RunSchedule, SetSchedule, with_key
 from nightherd.errors import NotFoundError
+from nightherd.model.access.role import Role
 from nightherd.model.schedules.jobs import find_schedule
 from nightherd.views.fleet import AgentDocument, AgentRow, FleetView, agent_row, show_fleet
 from nightherd.views.job_document import failed_hooks
@@ -17,6 +18,7 @@ from nightherd.views.schedule_rows import ScheduleRow
 from nightherd.views.schedules import list_views, schedule_row, view_of
 from nightherd.views.status import StatusDocument, status_document
 from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import answers, document
 from nightherd.web.jobs import IfHeld, Key, job_answer
 from nightherd.web.operations import FromSender, Sender, perform_for
@@ -29,6 +31,7 @@ router = APIRouter(prefix="/v1", tags=["fleet"])
 
 
 @router.get("/status", responses=answers("status", StatusDocument))
+@needs(Role.VIEWER)
 async def status(site: OnSite) -> Response:
     """What the fleet is doing: agents, workers, what waits, and the process that serves this."""
     now = site.context.clock.now()
@@ -40,6 +43,7 @@ async def status(site: OnSite) -> Response:
 
 
 @router.get("/agents", responses=answers("agents", list[AgentRow]))
+@needs(Role.VIEWER)
 async def list_agents(site: OnSite) -> Response:
     """Every agent that is declared or ever worked."""
     view = await look(site)
@@ -47,12 +51,14 @@ async def list_agents(site: OnSite) -> Response:
 
 
 @router.get("/agents/{name}", responses=answers("agent", AgentDocument, 404))
+@needs(Role.VIEWER)
 async def show_agent(site: OnSite, name: str) -> Response:
     """One agent and its schedules."""
     return await _agent(site, name)
 
 
 @router.post("/agents/{name}/reset", responses=answers("agent", AgentDocument, 404, 409))
+@needs(Role.OPERATOR)
 async def reset_agent(site: OnSite, sender: FromSender, name: str) -> Response:
     """Forget the error of an agent, so that it shows as idle again."""
     await perform_for(site, sender, ResetAgent(agent=name))
@@ -60,6 +66,7 @@ async def reset_agent(site: OnSite, sender: FromSender, name: str) -> Response:
 
 
 @router.get("/schedules", responses=answers("schedules", list[ScheduleRow]))
+@needs(Role.VIEWER)
 async def list_schedules(site: OnSite) -> Response:
     """Every declared schedule: its rule, where it stands, and when it is next."""
     now = site.context.clock.now()
@@ -72,6 +79,7 @@ async def list_schedules(site: OnSite) -> Response:
     status_code=201,
     responses=answers("job", JobRow, 404, 409, status=201),
 )
+@needs(Role.OPERATOR)
 async def run_schedule(
     site: OnSite,
     sender: FromSender,
@@ -87,6 +95,7 @@ async def run_schedule(
 
 
 @router.post("/schedules/{agent}/{name}/enable", responses=answers("schedule", ScheduleRow, 404))
+@needs(Role.ADMIN)
 async def enable_schedule(
     site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
 ) -> Response:
@@ -95,6 +104,7 @@ async def enable_schedule(
 
 
 @router.post("/schedules/{agent}/{name}/disable", responses=answers("schedule", ScheduleRow, 404))
+@needs(Role.ADMIN)
 async def disable_schedule(
     site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
 ) -> Response:
@@ -103,6 +113,7 @@ async def disable_schedule(
 
 
 @router.post("/schedules/{agent}/{name}/set", responses=answers("schedule", ScheduleRow, 404))
+@needs(Role.ADMIN)
 async def set_rule(
     site: OnSite, sender: FromSender, agent: str, name: str, body: NewRule
 ) -> Response:
@@ -111,6 +122,7 @@ async def set_rule(
 
 
 @router.post("/schedules/{agent}/{name}/reset", responses=answers("schedule", ScheduleRow, 404))
+@needs(Role.ADMIN)
 async def reset_schedule(
     site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
 ) -> Response:

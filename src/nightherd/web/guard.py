@@ -1,53 +1,53 @@
 """Guard: what stands before the API on every way in. What it does not let pass, nothing else sees.
 
-On the unix socket the file's mode decides who may come. On a port a token has to be shown, and the request
-has to be addressed to this server by a name it knows, and not come from a page of another site: so no page
-in a browser on the same machine can speak for its user. Messages of webhooks are signed instead.
+On the unix socket the file's mode decides who may come. On a port a credential has to be shown (`identify.py`), and the
+request has to be addressed to this server by a name it knows, and not come from a page of another origin
+(`addressed.py`): so no page in a browser on the same machine can speak for its user. Messages of webhooks are signed
+instead; the files of the dashboard are for everyone, and show nothing of the fleet.
 """
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import anyio
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nightherd.errors import NightherdError
-from nightherd.model.inbox.token import TOKEN_PREFIX
+from nightherd.web.addressed import Addresses
+from nightherd.web.bodies import LimitedBody, closing, discard, too_large
+from nightherd.web.caller import CALLER, Caller
 from nightherd.web.counters import Counters
 from nightherd.web.hooks import PREFIX as HOOKS
-from nightherd.web.operations import PERSON
+from nightherd.web.identify import Identify, shown_token
 from nightherd.web.problem import is_answer_link, problem, problem_of
-from nightherd.web.socket_file import OPERATIONS
+from nightherd.web.security_headers import with_security_headers
+from nightherd.web.socket_file import CODES, OPERATIONS
 
 HEALTH = "/healthz"
+METRICS = "/metrics"
+API = "/v1"
+LOGIN = "/v1/login"
+WAY = "nightherd.way"
+"""In the scope of a request: the `Identify` of the way it came in by."""
 LARGEST_HEAD = 32 * 1024
 """Bytes of a request's target and headers."""
 ASK_SO = (
     "Authorization: Bearer TOKEN, which is in .nightherd/web-token or what web.token_env names, or is a"
-    " named one"
+    " named one; a browser logs in with: nightherd open"
 )
-CLOSE = {"connection": "close"}
-TOO_LARGE = "a body may have at most {} bytes"
 API_BODY_LIMIT = 4 * 1024 * 1024
 LINK_BODY_LIMIT = 64 * 1024
 """Bytes of an answer that needs no token."""
-DISCARDED = 8 * 1024 * 1024
-"""Bytes that are read of a body that is not taken, before its sender is hung up on."""
 CHUNK_PATIENCE_S = 10.0
 """How long a sender may pause within a body."""
 BODY_PATIENCE_S = 60.0
 """How long a whole body may take."""
-
-
-async def _no_name(token: str) -> str | None:
-    """There are no named tokens."""
-    return None
+RECHECK_S = 15.0
+"""How often the credential of an open stream is looked up again."""
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,20 +57,16 @@ class Door:
     counters: Counters
     hook_limit: Callable[[], int]
     """The largest body of a webhook's message."""
-    hosts: frozenset[str] | None = None
-    """Names by which the server may be addressed; None asks no such thing."""
-    token: str | None = None
-    """What has to be shown; None for a way in that others guard."""
-    person: str = "unknown"
-    """The name of who comes in without a token of their own."""
-    name_of: Callable[[str], Awaitable[str | None]] = _no_name
-    """Finds the name of the token that is shown; None for one that is not accepted."""
+    addresses: Addresses | None = None
+    """How the server may be addressed; None asks no such thing."""
+    identify: Identify = field(default_factory=Identify)
     only_hooks: bool = False
     """Whether this address accepts only webhooks."""
     takes_operations: bool = False
     """Whether commands may send their requests here, as they may on the socket."""
     chunk_patience_s: float = CHUNK_PATIENCE_S
     body_patience_s: float = BODY_PATIENCE_S
+    recheck_s: float = RECHECK_S
 
 
 class Guard:
@@ -88,7 +84,7 @@ class Guard:
             return
         answer = _Answer(send)
         try:
-            await self._pass(scope, receive, answer)
+            await self._pass(_below(scope, self._door.addresses), receive, answer)
         finally:
             method = scope["method"] if scope["method"] in METHODS else "OTHER"
             if answer.status is not None:
@@ -99,21 +95,55 @@ class Guard:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         refusal = _unclear(scope, headers) or self._refusal(scope, headers)
-        person = self._door.person
-        if refusal is None and _needs_token(scope["path"]):
-            found = await self._identify(headers)
-            person, refusal = (found, None) if isinstance(found, str) else (person, found)
+        caller: Caller | None = None
+        if refusal is None and needs_credential(scope["path"]):
+            found = await self._identify(scope, headers)
+            caller, refusal = (found, None) if isinstance(found, Caller) else (None, found)
+        limit = self._limit(scope["path"])
         if refusal is None:
-            limit = self._limit(scope["path"])
             length = headers.get("content-length", "")
             if length.isdecimal() and int(length) > limit:
-                await _discard(receive, self._door.chunk_patience_s)
+                await discard(receive, self._door.chunk_patience_s)
                 refusal = too_large(limit)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        scope = {**scope, PERSON: person}
-        await self._app(scope, _Body(receive, self._limit(scope["path"]), self._door), send)
+        door = self._door
+        body = LimitedBody(receive, limit, door.chunk_patience_s, door.body_patience_s)
+        scope = {**scope, WAY: door.identify}
+        if caller is None:
+            await self._app(scope, body, send)
+        elif "text/event-stream" in headers.get("accept", ""):
+            await self._pass_while_known({**scope, CALLER: caller}, headers, body, send)
+        else:
+            await self._app({**scope, CALLER: caller}, body, send)
+
+    async def _pass_while_known(
+        self, scope: Scope, headers: Mapping[str, str], receive: Receive, send: _Answer
+    ) -> None:
+        """A stream ends when its credential expires, is revoked or was logged out."""
+        is_unknown = False
+
+        async def watch(cancel: Callable[[], None]) -> None:
+            nonlocal is_unknown
+            while not is_unknown:
+                await anyio.sleep(self._door.recheck_s)
+                found = await self._identify(scope, headers)
+                is_unknown = not isinstance(found, Caller) and found.status_code in (401, 403)
+            cancel()
+
+        failure: BaseException | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch, tasks.cancel_scope.cancel)
+            try:
+                await self._app(scope, receive, send)
+            except Exception as error:  # noqa: BLE001 (raised below, outside of the group)
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        if is_unknown and send.status is not None:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _limit(self, path: str) -> int:
         if is_answer_link(path):
@@ -125,53 +155,74 @@ class Guard:
         is_hook = _is_hook(path)
         if door.only_hooks and not is_hook and path != HEALTH:
             return closing(problem(404, "not_found", "this address accepts only webhooks"))
-        if path == OPERATIONS and not door.takes_operations:
+        if path in (OPERATIONS, CODES) and not door.takes_operations:
             return closing(
                 problem(404, "not_found", "requests of commands are taken on the socket")
             )
-        if is_hook:
+        if is_hook or door.addresses is None:
             return None
-        if door.hosts is not None:
-            # The address a request arrived at is ours, and no page can make a name of its own out of it.
-            hosts = door.hosts | {address_of(scope)}
-            host, origin = host_of(headers.get("host", "")), headers.get("origin")
-            if host not in hosts:
-                text = f"host {host!r} is not allowed; add it to web.hosts"
-                return closing(problem(403, "forbidden", text))
-            if origin == "null" and is_answer_link(path):
-                origin = None  # so browsers call a page that says where it is to nobody
-            if origin is not None and host_of(origin.partition("://")[2]) not in hosts:
-                text = f"pages of {origin!r} are not allowed; add its host to web.hosts"
-                return closing(problem(403, "forbidden", text))
-        return None
+        text = _mistake(door.addresses, scope, headers)
+        return None if text is None else closing(problem(403, "forbidden", text))
 
-    async def _identify(self, headers: Mapping[str, str]) -> str | Response:
-        """The name of who sent the request; a refusal when they show no token that is accepted."""
-        door, shown = self._door, _shown_token(headers)
-        if door.token is None and not (shown or "").startswith(TOKEN_PREFIX):
-            return door.person  # only named tokens say more than the way in does
-        if door.token is not None and shown is not None:
-            is_same = hmac.compare_digest(shown.encode(), door.token.encode())
-            if is_same:
-                return door.person
+    async def _identify(self, scope: Scope, headers: Mapping[str, str]) -> Caller | Response:
+        """The caller; a refusal without a credential that is accepted."""
         try:
-            name = None if shown is None else await door.name_of(shown)
+            caller = await self._door.identify(scope, headers)
         except NightherdError as error:
             return closing(problem_of(error))
-        if name is not None:
-            return name
-        said = "a token is needed" if shown is None else "this token is not accepted"
+        if caller is not None:
+            return caller
+        shown = shown_token(headers)
+        said = "a token or a login is needed" if shown is None else "this token is not accepted"
         answer = problem(401, "unauthorized", said, hint=ASK_SO)
         answer.headers["www-authenticate"] = "Bearer"
         return closing(answer)
+
+
+def _mistake(addresses: Addresses, scope: Scope, headers: Mapping[str, str]) -> str | None:
+    """Why a request that is addressed so, or comes from such a page, is refused."""
+    if not addresses.takes_plain(scope):
+        return "unencrypted requests are taken from this machine and from web.trusted_proxy only"
+    place, origin = addresses.place(scope, headers), headers.get("origin")
+    host = place[1]
+    if not addresses.knows(host, scope):
+        return f"host {host!r} is not allowed; add it to web.hosts"
+    if origin == "null" and is_answer_link(scope["path"]):
+        origin = None  # so browsers call a page that says where it is to nobody
+    if origin is not None and not addresses.allows(origin, place):
+        return (
+            f"pages of {origin!r} are not allowed: scheme, host and port must be those of this server"
+            " (see web.public_url and web.trusted_proxy for one behind a proxy)"
+        )
+    return None
+
+
+def _below(scope: Scope, addresses: Addresses | None) -> Scope:
+    """The scope of a request below the base path, as if it were served at the root."""
+    base, path = addresses.base_path if addresses is not None else "", scope["path"]
+    if not base or not (path == base or path.startswith(f"{base}/")):
+        return scope
+    raw = scope.get("raw_path") or path.encode()
+    return {
+        **scope,
+        "path": path[len(base) :] or "/",
+        "raw_path": raw.removeprefix(base.encode()) or b"/",
+    }
 
 
 def _is_hook(path: str) -> bool:
     return path.startswith(f"{HOOKS}/") and "/" not in path.removeprefix(f"{HOOKS}/")
 
 
-def _needs_token(path: str) -> bool:
-    return path != HEALTH and not _is_hook(path) and not is_answer_link(path)
+def is_api(path: str) -> bool:
+    """Whether the path is one of the API, and not of the dashboard's files."""
+    return path in (API, HEALTH, METRICS) or path.startswith(f"{API}/") or is_answer_link(path)
+
+
+def needs_credential(path: str) -> bool:
+    """Whether only a caller that is known may ask for the path."""
+    is_open = path in (HEALTH, LOGIN) or _is_hook(path) or is_answer_link(path)
+    return is_api(path) and not is_open
 
 
 def _unclear(scope: Scope, headers: Mapping[str, str]) -> Response | None:
@@ -187,82 +238,8 @@ def _unclear(scope: Scope, headers: Mapping[str, str]) -> Response | None:
     return None
 
 
-METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-
-
-def host_of(header: str) -> str:
-    """The name in a Host header, without its port and brackets."""
-    try:
-        return urlsplit(f"//{header}").hostname or ""
-    except ValueError:
-        return ""
-
-
-def address_of(scope: Scope) -> str:
-    """The address of this machine that the request arrived at; empty on a unix socket."""
-    server = scope.get("server")
-    return str(server[0]).lower() if server and server[1] is not None else ""
-
-
-def closing(answer: Response) -> Response:
-    """`answer`, after which the connection is closed: whatever else was sent is not read."""
-    answer.headers.update(CLOSE)
-    return answer
-
-
-def too_large(limit: int) -> Response:
-    """The answer to a body that is too large."""
-    return closing(problem(413, "too_large", TOO_LARGE.format(limit)))
-
-
-async def _discard(receive: Receive, patience_s: float) -> None:
-    """Let a sender finish that is not far from it: many hear an answer only when they have said all."""
-    size = 0
-    with anyio.move_on_after(patience_s):
-        while size < DISCARDED:
-            message = await receive()
-            size += len(message.get("body", b""))
-            if not message.get("more_body", False):
-                return
-
-
-def _shown_token(headers: Mapping[str, str]) -> str | None:
-    """What is shown as a token; None where nothing is."""
-    kind, _, shown = headers.get("authorization", "").partition(" ")
-    return shown.strip() if kind.lower() == "bearer" else None
-
-
-class _Body:
-    """Receives a body of limited size, in limited time."""
-
-    def __init__(self, receive: Receive, limit: int, door: Door) -> None:
-        self._receive = receive
-        self._limit = limit
-        self._door = door
-        self._size = 0
-        self._is_whole = False
-        self._deadline = anyio.current_time() + door.body_patience_s
-
-    async def __call__(self) -> Message:
-        if self._is_whole:
-            return await self._receive()
-        left = self._deadline - anyio.current_time()
-        with anyio.move_on_after(min(self._door.chunk_patience_s, max(left, 0))) as waiting:
-            message = await self._receive()
-        if waiting.cancelled_caught:
-            raise HTTPException(408, "the body did not come in time", CLOSE)
-        if message["type"] == "http.request":
-            self._size += len(message.get("body", b""))
-            self._is_whole = not message.get("more_body", False)
-        else:
-            self._is_whole = True
-        if self._size > self._limit:
-            raise HTTPException(413, TOO_LARGE.format(self._limit), CLOSE)
-        return message
-
-
 class _Answer:
-    """Sends on, and remembers the status."""
+    """Sends on with the headers that every answer has, and remembers the status."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -271,4 +248,5 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            message = {**message, "headers": with_security_headers(message.get("headers", ()))}
         await self._send(message)

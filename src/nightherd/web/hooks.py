@@ -17,10 +17,12 @@ from nightherd.errors import (
     NotFoundError,
     UsageError,
 )
+from nightherd.model.access.role import Role
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.webhooks import Endpoint, SignatureKind, is_github, is_standard
 from nightherd.views.deliveries import AcceptedDelivery, DeliveryRow, delivery_row
 from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.caller import needs, public
 from nightherd.web.documents import answers, document
 
 PREFIX = "/v1/hooks"
@@ -32,6 +34,7 @@ router = APIRouter(prefix=PREFIX, tags=["webhooks"])
 
 
 @router.post("/{name}", status_code=202, responses=answers("delivery", AcceptedDelivery, 404, 409, 413, status=202))  # fmt: skip
+@public
 async def take_in(site: OnSite, request: Request, name: str) -> Response:
     """A message for the endpoint `name` of the fleet file; answered once it, and its job, cannot be lost.
 
@@ -70,6 +73,7 @@ async def take_in(site: OnSite, request: Request, name: str) -> Response:
 
 
 @router.get("/{name}/deliveries", responses=answers("deliveries", list[DeliveryRow], 404))  # fmt: skip
+@needs(Role.VIEWER)
 async def list_deliveries(site: OnSite, name: str) -> Response:
     """The newest messages that an endpoint took in, and what became of each."""
     if name not in site.fleet().webhooks.endpoints:

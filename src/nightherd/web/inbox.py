@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from nightherd.engine.operations.requests import Answer
 from nightherd.errors import ForbiddenError
+from nightherd.model.access.role import Role
 from nightherd.model.inbox.item import InboxQuery, ItemId, ItemKind, Verdict
 from nightherd.model.inbox.token import WEB_PERSON
 from nightherd.model.limits.limits import kept_limits
@@ -15,8 +16,9 @@ from nightherd.ports import StateReader
 from nightherd.views.inbox import find_item_id, item_document, item_row, list_inbox, show_item
 from nightherd.views.inbox_rows import ItemDocument, ItemRow
 from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.caller import FromCaller, needs, require
 from nightherd.web.documents import NEXT, answers, document
-from nightherd.web.operations import FromPerson, FromSender, perform_for
+from nightherd.web.operations import FromSender, perform_for
 from nightherd.web.requests import NewAnswer
 
 MOST = 1_000
@@ -27,6 +29,7 @@ router = APIRouter(prefix="/v1/inbox", tags=["inbox"])
 
 
 @router.get("", responses=answers("inbox", list[ItemRow], beside=NEXT))
+@needs(Role.VIEWER)
 async def list_items(
     site: OnSite,
     kind: ItemKind | None = None,
@@ -49,28 +52,32 @@ async def list_items(
 
 
 @router.get("/{item}", responses=answers("inbox_item", ItemDocument, 404, 409))
+@needs(Role.VIEWER)
 async def show(site: OnSite, item: str) -> Response:
     """One item with all that it asks. An id, a unique prefix of one, `@last`, or the id of its job."""
     return await _item_answer(site, await _find(site, item))
 
 
 @router.post("/{item}/answers", responses=answers("inbox_item", ItemDocument, 404, 409))
+@needs(Role.OPERATOR)
 async def answer(
-    site: OnSite, sender: FromSender, person: FromPerson, item: str, body: NewAnswer
+    site: OnSite, sender: FromSender, caller: FromCaller, item: str, body: NewAnswer
 ) -> Response:
     """Answer an item. The first answer that decides counts; a later one is refused (409) with who decided.
 
     Who answers is the name of the token. `seen_hash` is the `hash` of the item as the person was shown it: an item
     that has changed since is not answered.
     """
-    if body.verdict is Verdict.ACCEPT and person == WEB_PERSON:
+    if body.verdict is Verdict.ACCEPT:
+        require(caller, Role.ADMIN)
+    if body.verdict is Verdict.ACCEPT and caller.name == WEB_PERSON:
         raise ForbiddenError(
             "agents can read the web token; accepting a fleet file needs a named token"
         )
     request = Answer(
         item_id=await _find(site, item),
         verdict=body.verdict,
-        by=person,
+        by=caller.name,
         via=VIA,
         text=body.text,
         input=body.input,

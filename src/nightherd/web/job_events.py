@@ -8,12 +8,14 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from nightherd.errors import InvalidValueError, UsageError
+from nightherd.model.access.role import Role
 from nightherd.model.ids import JobId
 from nightherd.ports import Journals, StateReader
 from nightherd.views.event_bodies import Body, EventRow, event_row, read_body, short_event
 from nightherd.views.event_pages import EventPage, page_after, page_around, page_before
 from nightherd.views.jobs import find_job_id, get_job
 from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import (
     JSON,
     EventStream,
@@ -63,6 +65,7 @@ class Place:
 
 
 @router.get("/{job}/events", responses=EVENTS)
+@needs(Role.VIEWER)
 async def events(
     site: OnSite,
     request: Request,
@@ -122,6 +125,7 @@ def _number(text: str) -> int:
 
 
 @router.get("/{job}/events/{seq}/body", responses=FILE, response_class=Response)
+@needs(Role.VIEWER)
 async def event_body(
     site: OnSite,
     job: str,

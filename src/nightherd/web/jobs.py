@@ -20,6 +20,7 @@ from nightherd.engine.operations.requests import (
     with_key,
 )
 from nightherd.errors import UsageError
+from nightherd.model.access.role import Role
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.filter import parse_job_filter
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
@@ -34,6 +35,7 @@ from nightherd.views.jobs import find_job_id, job_row, list_page, observe_job, o
 from nightherd.views.limits import limits_of_job
 from nightherd.views.sessions import find_session
 from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import (
     NEXT,
     answers,
@@ -56,6 +58,7 @@ IfHeld = Annotated[Literal["wait", "refuse"], Header()]
 
 
 @router.get("", responses=answers("jobs", list[JobRow], beside=NEXT))
+@needs(Role.VIEWER)
 async def list_jobs(
     site: OnSite,
     q: Filter = None,
@@ -85,6 +88,7 @@ async def list_jobs(
 @router.post(
     "", status_code=201, responses=answers("job", JobRow, 404, 409, status=201, also=(200,))
 )
+@needs(Role.OPERATOR)
 async def submit_job(
     site: OnSite,
     sender: FromSender,
@@ -148,6 +152,7 @@ async def _place(body: NewJob, site: ApiContext) -> ForkAt | None:
 
 
 @router.get("/{job}", responses=answers("job", JobDocument, 404, 409))
+@needs(Role.VIEWER)
 async def show(site: OnSite, job: str) -> Response:
     """One job with its prompt, result, executions and limits. An id, a unique prefix of one, or `@last`."""
     shop, now = site.context, site.context.clock.now()
@@ -171,6 +176,7 @@ async def show(site: OnSite, job: str) -> Response:
 
 
 @router.post("/{job}/cancel", responses=answers("job", JobRow, 404, 409))
+@needs(Role.OPERATOR)
 async def cancel(site: OnSite, sender: FromSender, job: str) -> Response:
     """End a job. One that waits ends at once; one that runs is stopped by its worker."""
     request = Cancel(job_id=await _find(site, job))
@@ -180,6 +186,7 @@ async def cancel(site: OnSite, sender: FromSender, job: str) -> Response:
 @router.post(
     "/{job}/retry", status_code=201, responses=answers("job", JobRow, 404, 409, status=201)
 )
+@needs(Role.OPERATOR)
 async def retry(
     site: OnSite,
     sender: FromSender,
@@ -194,6 +201,7 @@ async def retry(
 
 
 @router.post("/{job}/resume", responses=answers("job", JobRow, 404, 409))
+@needs(Role.OPERATOR)
 async def resume(
     site: OnSite,
     sender: FromSender,

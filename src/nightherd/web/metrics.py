@@ -9,10 +9,12 @@ from typing import Literal, TypedDict
 import msgspec
 from fastapi import APIRouter, Response
 
+from nightherd.model.access.role import Role
 from nightherd.model.jobs.job import JobQuery
 from nightherd.ports import StateReader
 from nightherd.views.fleet import FleetView
 from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.caller import needs, public
 from nightherd.web.documents import JSON, bare, refusals
 from nightherd.web.fleet import look
 
@@ -32,6 +34,7 @@ class Health(TypedDict):
 @router.get(
     "/healthz", responses={200: {"content": {JSON: {"schema": bare(Health)}}}, **refusals()}
 )
+@public
 async def health(site: OnSite) -> Response:
     """That the server answers, and that state can be read. Needs no token, and reveals nothing else."""
     await site.ask(lambda reader: reader.live_workers())
@@ -39,6 +42,7 @@ async def health(site: OnSite) -> Response:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **refusals()})  # fmt: skip
+@needs(Role.VIEWER)
 async def metrics(site: OnSite) -> Response:
     """What the fleet and this server are doing, in the text format of Prometheus."""
     view, total = await look(site), await site.ask(_newest)

@@ -24,17 +24,19 @@ from nightherd.engine.operations.requests import (
 )
 from nightherd.engine.operations.requests import Request as Operation
 from nightherd.errors import RefusedError
+from nightherd.model.access.role import Role
 from nightherd.model.inbox.item import Verdict
 from nightherd.model.jobs.job import Job
 from nightherd.web.api_context import ApiContext, OnSite, context_of
+from nightherd.web.caller import caller_of, needs
 from nightherd.web.documents import JSON
 from nightherd.web.socket_file import OPERATIONS
 from nightherd.wiring.machine import find_agent_above
 
-PERSON = "nightherd.person"
-"""In the scope of a request: the name of who sent it."""
 PEER = "nightherd.peer"
 """In the scope of a request: what finds the pid of its sender, where that is known."""
+PEER_USER = "nightherd.peer_user"
+"""In the scope of a request: what finds the user that its sender runs as, where that is known."""
 
 
 router = APIRouter(include_in_schema=False)
@@ -118,7 +120,7 @@ FromSender = Annotated[Sender, Depends(sender_of)]
 
 def person_of(request: Request) -> str:
     """The name of who sent the request, as the guard found it."""
-    return str(request.scope.get(PERSON, "unknown"))
+    return caller_of(request).name
 
 
 FromPerson = Annotated[str, Depends(person_of)]
@@ -126,6 +128,7 @@ FromPerson = Annotated[str, Depends(person_of)]
 
 
 @router.post(OPERATIONS)
+@needs(Role.ADMIN)
 async def perform_request(site: OnSite, sender: FromSender, request: Request) -> Response:
     """Carry out a request of a command on this machine, served on the socket only (`guard.py`); answered, with the id of its job, once nothing can lose it."""
     result = await perform_for(site, sender, decode_request(await request.body()))

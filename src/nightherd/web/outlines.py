@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from nightherd.model.access.role import Role
 from nightherd.ports import StateReader
 from nightherd.views.jobs import find_job_id
 from nightherd.views.outlines import JobOutline, outline_of_job
 from nightherd.web.api_context import OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import answers, document
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
 @router.get("/{job}/outline", responses=answers("job_outline", JobOutline, 404, 409))
+@needs(Role.VIEWER)
 async def show_outline(site: OnSite, job: str) -> Response:
     """The outline of a job: its segments, errors, executions, gaps with their reasons, children and checkpoints.
 

@@ -18,6 +18,7 @@ from nightherd.next_step import Action, Advice, NextStep, plain_step
 MEDIA_TYPE = "application/problem+json"
 
 WORDS = {
+    401: "unauthorized",
     404: "not_found",
     405: "method_not_allowed",
     408: "too_slow",

@@ -12,8 +12,8 @@ from email.utils import formatdate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from nightherd.web.operations import PEER
-from nightherd.wiring.machine import peer_pid
+from nightherd.web.operations import PEER, PEER_USER
+from nightherd.wiring.machine import peer_pid, peer_user
 
 HEAD_PATIENCE_S = 10.0
 LISTEN_PATIENCE_S = 60.0
@@ -26,8 +26,12 @@ def _with_peer(app: ASGIApp, transport: asyncio.Transport) -> ASGIApp:
         connection = transport.get_extra_info("socket")
         return None if connection is None else peer_pid(connection)
 
+    def find_user() -> str | None:
+        connection = transport.get_extra_info("socket")
+        return None if connection is None else peer_user(connection)
+
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
-        await app({**scope, PEER: find_pid}, receive, send)
+        await app({**scope, PEER: find_pid, PEER_USER: find_user}, receive, send)
 
     return call
 

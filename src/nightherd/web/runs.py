@@ -25,6 +25,7 @@ from nightherd.engine.operations.run_requests import (
     run_gives_more,
 )
 from nightherd.engine.operations.runs import Started
+from nightherd.model.access.role import Role
 from nightherd.model.limits.limits import kept_limits
 from nightherd.model.workflows.filter import parse_run_filter
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
@@ -42,6 +43,7 @@ from nightherd.views.runs import (
     run_row,
 )
 from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import NEXT, answers, document
 from nightherd.web.jobs import LARGEST, Filter, Key
 from nightherd.web.operations import FromPerson, FromSender, Sender
@@ -57,6 +59,7 @@ router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
 
 @router.get("", responses=answers("workflow_runs", list[RunRow], beside=NEXT))
+@needs(Role.VIEWER)
 async def list_runs(
     site: OnSite,
     q: Filter = None,
@@ -78,6 +81,7 @@ async def list_runs(
 
 
 @router.get("/{run}", responses=answers("workflow_run", RunDocument, 404, 409))
+@needs(Role.VIEWER)
 async def show(site: OnSite, run: str) -> Response:
     """One run with its phases, inputs, scratch, limits and what it waits for. An id, a unique prefix, or `@last`."""
     now = site.context.clock.now()
@@ -92,6 +96,7 @@ async def show(site: OnSite, run: str) -> Response:
 @router.get(
     "/{run}/outputs/{phase:path}", responses=answers("workflow_output", OutputDocument, 404, 409)
 )
+@needs(Role.VIEWER)
 async def output(site: OnSite, run: str, phase: str) -> Response:
     """The output of a phase that has ended: text, or a JSON value. PHASE is a path such as `plan` or `loop[2]/review`."""
 
@@ -103,6 +108,7 @@ async def output(site: OnSite, run: str, phase: str) -> Response:
 
 
 @router.post("/{run}/cancel", responses=answers("workflow_run", RunRow, 404, 409))
+@needs(Role.OPERATOR)
 async def cancel(site: OnSite, sender: FromSender, person: FromPerson, run: str) -> Response:
     """End a run. What waits in it ends at once; running jobs are stopped by their workers."""
     request = CancelRun(run_id=await _find(site, run), by=person)
@@ -118,6 +124,7 @@ async def cancel(site: OnSite, sender: FromSender, person: FromPerson, run: str)
     status_code=201,
     responses=answers("workflow_run", StartedRunRow, 404, 409, status=201, also=(200,)),
 )
+@needs(Role.OPERATOR)
 async def retry(
     site: OnSite, sender: FromSender, person: FromPerson, run: str, idempotency_key: Key = None
 ) -> Response:
@@ -131,6 +138,7 @@ async def retry(
 
 
 @router.post("/{run}/resume", responses=answers("workflow_run", ResumedRunRow, 404, 409))
+@needs(Role.OPERATOR)
 async def resume(site: OnSite, sender: FromSender, run: str) -> Response:
     """Resume the suspended jobs of a run; 409 when none can continue, and why. What waits for an answer still waits."""
     request = ResumeRun(run_id=await _find(site, run))
@@ -154,6 +162,7 @@ async def resume(site: OnSite, sender: FromSender, run: str) -> Response:
     status_code=201,
     responses=answers("workflow_run", StartedRunRow, 404, 409, status=201, also=(200,)),
 )
+@needs(Role.OPERATOR)
 async def fork(
     site: OnSite,
     sender: FromSender,
@@ -177,6 +186,7 @@ async def fork(
 
 
 @router.post("/{run}/signal", responses=answers("workflow_run", RunRow, 404, 409))
+@needs(Role.OPERATOR)
 async def signal(
     site: OnSite,
     sender: FromSender,
@@ -200,6 +210,7 @@ async def signal(
 
 
 @router.post("/{run}/raise", responses=answers("workflow_run", RunRow, 404, 409))
+@needs(Role.OPERATOR)
 async def raise_limits(site: OnSite, sender: FromSender, run: str, body: NewLimits) -> Response:
     """Raise limits of a run, which only people may do; jobs that wait for them continue."""
     request = RaiseRunLimits(run_id=await _find(site, run), limits=kept_limits(body.limits))
@@ -210,6 +221,7 @@ async def raise_limits(site: OnSite, sender: FromSender, run: str, body: NewLimi
 
 
 @router.patch("/{run}/scratch", responses=answers("workflow_scratch", dict[str, Any], 404, 409))
+@needs(Role.OPERATOR)
 async def set_scratch(site: OnSite, sender: FromSender, run: str, body: Scratch) -> Response:
     """Set values of the run's scratch, each key on its own; null removes one. Answers with the whole scratch."""
     request = SetRunScratch(run_id=await _find(site, run), values=body.root)
@@ -220,6 +232,7 @@ async def set_scratch(site: OnSite, sender: FromSender, run: str, body: Scratch)
 
 
 @router.get("/{run}/events", responses=EVENTS_ANSWERS)
+@needs(Role.VIEWER)
 async def events(
     site: OnSite,
     request: Request,

@@ -6,10 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from nightherd.model.access.role import Role
 from nightherd.model.index.search import PAGE, SearchQuery
 from nightherd.model.index.search_terms import LONGEST
 from nightherd.views.search import HitRow, hit_rows, since_text
 from nightherd.web.api_context import OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import NEXT, answers, document
 
 MOST = 100
@@ -20,6 +22,7 @@ router = APIRouter(prefix="/v1", tags=["search"])
 
 
 @router.get("/search", responses=answers("hits", list[HitRow], beside=BESIDE))
+@needs(Role.VIEWER)
 async def search(
     site: OnSite,
     q: Annotated[str, Query(min_length=1, max_length=LONGEST)],

@@ -7,24 +7,19 @@ somebody chose. The port of webhooks takes nothing but webhooks.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import uvicorn
 from anyio.abc import TaskStatus
-from fastapi import FastAPI
-from starlette.types import ASGIApp
+from fastapi import Depends, FastAPI
+from starlette.types import ASGIApp, Scope
 
-from nightherd.errors import ConfigError, RefusedError
-from nightherd.model.agents.agent import Fleet
-from nightherd.model.ids import RandomText
-from nightherd.model.inbox.token import WEB_PERSON
-from nightherd.model.webhooks import LOOPBACK, is_loopback
+from nightherd.errors import RefusedError
+from nightherd.model.access.web import Tls
 from nightherd.web import (
     answer_page,
     downloads,
@@ -32,9 +27,11 @@ from nightherd.web import (
     inbox,
     job_events,
     jobs,
+    login,
     metrics,
     operations,
     outlines,
+    page,
     problem,
     runs,
     search,
@@ -45,15 +42,16 @@ from nightherd.web import (
 )
 from nightherd.web import fleet as fleet_paths
 from nightherd.web.api_context import ApiContext
-from nightherd.web.guard import LARGEST_HEAD, Door, Guard, host_of
+from nightherd.web.caller import check_role
+from nightherd.web.guard import LARGEST_HEAD, Door, Guard
+from nightherd.web.identify import Identify
 from nightherd.web.openapi import describe
+from nightherd.web.operations import PEER_USER
+from nightherd.web.ports import Port
 from nightherd.web.protocol import PatientProtocol
 from nightherd.web.socket_file import inode_of, listen, remove
 from nightherd.wiring.machine import user_name
-from nightherd.wiring.stores import ensure_web_token
 
-SHORTEST_TOKEN = 16
-"""Characters of a token that other machines can try to guess."""
 CLOSING_S = 2
 """How long answers that are under way may still take when the server ends."""
 KEEP_ALIVE_S = 15
@@ -69,6 +67,7 @@ DESCRIPTION = (
 ROOMS = (
     fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
+    login,
 )  # fmt: skip
 
 
@@ -82,10 +81,11 @@ class Api(FastAPI):
         return self.openapi_schema
 
 
-def make_app(site: ApiContext) -> FastAPI:
-    """The API on `site`. Who may come in is decided by the door that it is served behind."""
+def make_app(site: ApiContext, ui: Path = page.UI) -> FastAPI:
+    """The API on `site` and the dashboard of `ui`. Who may come in is decided by the door that it is served behind."""
     app = make_api(site.context.version)
     app.state.site = site
+    page.install(app, ui)
     return app
 
 
@@ -98,20 +98,12 @@ def make_api(version: str) -> FastAPI:
         openapi_url=OPENAPI,
         docs_url=None,
         redoc_url=None,
+        dependencies=[Depends(check_role)],
     )
     problem.install(app)
     for room in ROOMS:
         app.include_router(room.router)
     return app
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
-    """A port to listen on, and who may come in by it."""
-
-    host: str
-    port: int
-    door: Door
 
 
 class _Server(uvicorn.Server):
@@ -141,37 +133,6 @@ class _Server(uvicorn.Server):
         yield
 
 
-def ports_of(
-    fleet: Fleet, site: ApiContext, state_dir: Path, random_text: RandomText
-) -> list[Port]:
-    """The ports the fleet file asks for. `ConfigError` for one that could be reached without leave."""
-    ports = []
-    if fleet.web.enabled:
-        web = fleet.web
-        hosts = {web.host.lower(), *(host.lower() for host in web.hosts)}
-        if is_loopback(web.host):
-            hosts |= LOOPBACK
-        if web.public_url is not None:
-            hosts.add(host_of(urlsplit(web.public_url).netloc))
-        door = Door(
-            counters=site.counters,
-            hook_limit=lambda: site.fleet().webhooks.body_limit,
-            hosts=frozenset(hosts),
-            token=_token(fleet, site.environ, state_dir, random_text),
-            person=WEB_PERSON,
-            name_of=site.name_of,
-        )
-        ports.append(Port(host=web.host, port=web.port, door=door))
-    if fleet.webhooks.enabled:
-        door = Door(
-            counters=site.counters,
-            hook_limit=lambda: site.fleet().webhooks.body_limit,
-            only_hooks=True,
-        )
-        ports.append(Port(host=fleet.webhooks.host, port=fleet.webhooks.port, door=door))
-    return ports
-
-
 async def serve(
     app: ASGIApp,
     site: ApiContext,
@@ -188,8 +149,7 @@ async def serve(
         counters=site.counters,
         hook_limit=lambda: site.fleet().webhooks.body_limit,
         takes_operations=True,
-        person=user_name(),
-        name_of=site.name_of,
+        identify=Identify(credentials=site, person=user_name(), person_of=_user_of),
     )
     listeners: list[socket.socket] = []
     try:
@@ -197,15 +157,16 @@ async def serve(
         listeners += [_bind(port) for port in ports]
         listeners.insert(0, listen(socket_path))
         inode = inode_of(socket_path)
-        doors = [door, *(port.door for port in ports)]
-        servers = [_make(Guard(app, one)) for one in doors]
+        doors = [(door, None), *((port.door, port.tls) for port in ports)]
+        servers = [_make(Guard(app, one), tls) for one, tls in doors]
         async with anyio.create_task_group() as tasks:
             for server, listener in zip(servers, listeners, strict=True):
                 tasks.start_soon(_run, server, listener)
             try:
                 for server in servers:
                     await server.is_ready.wait()
-                task_status.started([one.getsockname()[1] for one in listeners[1:]])
+                site.ports[:] = [one.getsockname()[1] for one in listeners[1:]]
+                task_status.started(list(site.ports))
                 await anyio.sleep_forever()
             finally:
                 remove(socket_path, inode)
@@ -222,7 +183,14 @@ async def _run(server: _Server, listener: socket.socket) -> None:
         await server.serve(sockets=[listener])
 
 
-def _make(app: ASGIApp) -> _Server:
+def _user_of(scope: Scope) -> str | None:
+    """The user whose process is at the other end of the socket."""
+    find_user = scope.get(PEER_USER)
+    found = None if find_user is None else find_user()
+    return None if found is None else str(found)
+
+
+def _make(app: ASGIApp, tls: Tls | None = None) -> _Server:
     return _Server(
         uvicorn.Config(
             app,
@@ -239,6 +207,8 @@ def _make(app: ASGIApp) -> _Server:
             timeout_graceful_shutdown=CLOSING_S,
             limit_concurrency=MOST_CONNECTIONS,
             h11_max_incomplete_event_size=LARGEST_HEAD,
+            ssl_certfile=None if tls is None else tls.cert,
+            ssl_keyfile=None if tls is None else tls.key,
         )
     )
 
@@ -258,26 +228,3 @@ def _bind(port: Port) -> socket.socket:
             hint="choose another port in the fleet file",
         ) from error
     return listener
-
-
-def _token(
-    fleet: Fleet, environ: Mapping[str, str], state_dir: Path, random_text: RandomText
-) -> str:
-    """The token to show: the configured one, else, for this machine alone, one that is made."""
-    name = fleet.web.token_env
-    chosen = {**fleet.environment, **environ}.get(name, "").strip()
-    is_open = not is_loopback(fleet.web.host)
-    if is_open and 0 < len(chosen) < SHORTEST_TOKEN:
-        raise ConfigError(
-            f"the API on {fleet.web.host} can be reached from other machines, and the token in {name} has only"
-            f" {len(chosen)} characters; it needs at least {SHORTEST_TOKEN}",
-            hint=f"set {name} to a long random text (openssl rand -hex 20), or listen on localhost",
-        )
-    if chosen:
-        return chosen
-    if is_open:
-        raise ConfigError(
-            f"the API on {fleet.web.host} can be reached from other machines, and {name} has no token",
-            hint=f"set {name} to a long random text, or listen on localhost",
-        )
-    return ensure_web_token(state_dir, random_text)

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from nightherd.engine.operations.requests import ResumeSession, with_key
+from nightherd.model.access.role import Role
 from nightherd.model.sessions.session import SessionQuery, SessionStatus
 from nightherd.views.job_rows import JobRow
 from nightherd.views.sessions import (
@@ -19,6 +20,7 @@ from nightherd.views.sessions import (
     show_session,
 )
 from nightherd.web.api_context import OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import NEXT, answers, document
 from nightherd.web.jobs import IfHeld, Key, job_answer
 from nightherd.web.operations import FromSender, perform_for
@@ -32,6 +34,7 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
 
 @router.get("", responses=answers("sessions", list[SessionRow], beside=NEXT))
+@needs(Role.VIEWER)
 async def list_sessions(
     site: OnSite,
     agent: Annotated[str | None, Query(max_length=200)] = None,
@@ -49,6 +52,7 @@ async def list_sessions(
 
 
 @router.get("/{session}", responses=answers("session", SessionDocument, 404, 409))
+@needs(Role.VIEWER)
 async def show(site: OnSite, session: str) -> Response:
     """One session, its jobs and its branches. Our id or the runtime's, a unique prefix of one, or `@last`."""
     now = site.context.clock.now()
@@ -62,6 +66,7 @@ async def show(site: OnSite, session: str) -> Response:
 
 
 @router.post("/{session}/resume", responses=answers("job", JobRow, 404, 409))
+@needs(Role.OPERATOR)
 async def resume(
     site: OnSite,
     sender: FromSender,

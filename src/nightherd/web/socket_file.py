@@ -14,6 +14,8 @@ from nightherd.next_step import Action, NextStep
 
 OPERATIONS = "/v1/operations"
 """Where commands send their requests; served on the socket only."""
+CODES = "/v1/login/codes"
+"""Where `nightherd open` gets a login code; served on the socket only."""
 BACKLOG = 512
 LONGEST = 100
 """Bytes of a path that fit into a socket's address on every system, with some to spare."""

@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
+from nightherd.model.access.role import Role
 from nightherd.views.stream_cursor import LONGEST, parse_stream_cursor
 from nightherd.web.api_context import OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import EventStream, refusals
 from nightherd.web.problem import problem
 from nightherd.web.stream_follower import StreamFollower
@@ -24,6 +26,7 @@ router = APIRouter(prefix="/v1", tags=["stream"])
 
 
 @router.get("/stream", responses=ANSWERS, response_class=Response)
+@needs(Role.VIEWER)
 async def stream(
     site: OnSite,
     request: Request,

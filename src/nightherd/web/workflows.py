@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from nightherd.engine.operations import runs as operations
 from nightherd.engine.operations.run_requests import SetWorkflow, StartWorkflow, key_for
 from nightherd.engine.operations.runs import get_workflow
+from nightherd.model.access.role import Role
 from nightherd.model.workflows.rows import WorkflowOverride
 from nightherd.views.runs import StartedRunRow
 from nightherd.views.workflows import (
@@ -20,6 +21,7 @@ from nightherd.views.workflows import (
     workflow_row,
 )
 from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import answers, document
 from nightherd.web.jobs import Key
 from nightherd.web.operations import FromPerson, FromSender
@@ -30,6 +32,7 @@ router = APIRouter(prefix="/v1/workflows", tags=["workflows"])
 
 
 @router.get("", responses=answers("workflows", list[SwitchedWorkflowRow]))
+@needs(Role.VIEWER)
 async def list_workflows(site: OnSite) -> Response:
     """The workflows of the fleet: their inputs and triggers, and whether they are enabled."""
     switches = await _switches(site)
@@ -41,12 +44,14 @@ async def list_workflows(site: OnSite) -> Response:
 
 
 @router.get("/{workflow}", responses=answers("workflow", SwitchedWorkflow, 404, 409))
+@needs(Role.VIEWER)
 async def show(site: OnSite, workflow: str) -> Response:
     """One workflow with its whole definition."""
     return await _workflow_answer(site, workflow)
 
 
 @router.patch("/{workflow}", responses=answers("workflow", SwitchedWorkflow, 404, 409))
+@needs(Role.ADMIN)
 async def switch(
     site: OnSite, sender: FromSender, person: FromPerson, workflow: str, body: WorkflowSwitch
 ) -> Response:
@@ -66,6 +71,7 @@ async def switch(
     status_code=201,
     responses=answers("workflow_run", StartedRunRow, 404, 409, status=201, also=(200,)),
 )
+@needs(Role.OPERATOR)
 async def start(
     site: OnSite,
     sender: FromSender,

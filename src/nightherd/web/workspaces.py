@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from nightherd.engine.workspaces.cleanup import CleanupContext, clean, policies_of
 from nightherd.errors import RefusedError, UsageError, WorkspaceError
+from nightherd.model.access.role import Role
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceQuery
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
@@ -24,6 +25,7 @@ from nightherd.views.workspaces import (
     workspace_row,
 )
 from nightherd.web.api_context import ApiContext, OnSite
+from nightherd.web.caller import needs
 from nightherd.web.documents import NEXT, answers, document
 from nightherd.web.operations import FromSender
 
@@ -45,6 +47,7 @@ class JobDiff(ChangesDocument):
 @router.get(
     "/v1/workspaces", responses=answers("workspaces", list[WorkspaceRow], beside={**NEXT, **TOTAL})
 )
+@needs(Role.VIEWER)
 async def list_workspaces(
     site: OnSite,
     agent: Annotated[str | None, Query(max_length=200)] = None,
@@ -68,6 +71,7 @@ async def list_workspaces(
 @router.get(
     "/v1/workspaces/{workspace}", responses=answers("workspace", WorkspaceDocument, 404, 409)
 )
+@needs(Role.VIEWER)
 async def show(site: OnSite, workspace: str) -> Response:
     """One workspace: where it is, what changed in it, what keeps it. An id, a unique prefix, or a job or session."""
     return await _answer(site, workspace)
@@ -76,6 +80,7 @@ async def show(site: OnSite, workspace: str) -> Response:
 @router.delete(
     "/v1/workspaces/{workspace}", responses=answers("workspace", WorkspaceDocument, 404, 409)
 )
+@needs(Role.ADMIN)
 async def remove(site: OnSite, sender: FromSender, workspace: str, force: bool = False) -> Response:
     """Remove the directory of a workspace; its snapshots stay. Work that is nowhere else goes only with `force`.
 
@@ -121,6 +126,7 @@ async def _answer(site: ApiContext, reference: str) -> Response:
 
 
 @router.get("/v1/jobs/{job}/diff", responses=answers("job_diff", JobDiff, 404, 409), tags=["jobs"])
+@needs(Role.VIEWER)
 async def diff(
     site: OnSite,
     job: str,

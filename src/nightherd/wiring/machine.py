@@ -77,6 +77,13 @@ def peer_pid(connection: Connected) -> int | None:
     return machine.peer_pid(connection)
 
 
+def peer_user(connection: Connected) -> str | None:
+    """Return the name of the user at the other end of a unix socket; None when it is unknown."""
+    from nightherd.host import machine
+
+    return machine.peer_user(connection)
+
+
 def user_name() -> str:
     """Return the name of the user that runs this process."""
     from nightherd.host import machine

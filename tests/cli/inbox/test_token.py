@@ -44,3 +44,14 @@ def test_names_that_mean_something_else_are_refused(cli: Cli, fleet: Path) -> No
     assert all(one.code not in (0, 70) for one in refused), refused
     assert "there is no token 'nobody'" in missing.err
     assert cli("token", "list").err.startswith("there are no tokens")
+
+
+def test_a_token_has_the_role_it_was_added_with(cli: Cli, fleet: Path) -> None:
+    usual = cli("token", "add", "alice", "--json").data
+    viewer = cli("token", "add", "vera", "--role", "viewer", "--json").data
+    wrong = cli("token", "add", "bob", "--role", "owner")
+
+    assert (usual["role"], viewer["role"]) == ("operator", "viewer")
+    assert wrong.code == 2
+    assert [one["role"] for one in cli("token", "list", "--json").data] == ["operator", "viewer"]
+    assert "ROLE" in cli("token", "list").out

@@ -15,6 +15,7 @@ from nightherd.engine.notifications.context import NotifyContext
 from nightherd.engine.notifications.deliver import deliver
 from nightherd.engine.notifications.notifier import Notifier
 from nightherd.journal.files import JournalFiles
+from nightherd.model.access.web import Web
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import Applied, Change
 from nightherd.model.inbox.changes import AskPerson
@@ -29,7 +30,6 @@ from nightherd.model.inbox.item import (
 )
 from nightherd.model.notifications.notification import Notification, NotificationQuery
 from nightherd.model.notifications.target import DEFAULT_EVENTS, NotifyEvent, NotifyTarget
-from nightherd.model.webhooks import Web
 from nightherd.ports import Probe, Sender, no_probe
 from nightherd.state.directory import init_state_directory
 from nightherd.state.layout import last_recorded

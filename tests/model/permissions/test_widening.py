@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from nightherd.model.access.web import Web
 from nightherd.model.agents.agent import Agent, Fleet, Plugin
 from nightherd.model.agents.mcp import McpServer, McpTransport
 from nightherd.model.hooks import Hook, HookPoint, ShellCommand
@@ -23,7 +24,7 @@ from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.schedules.rule import Interval, Schedule
 from nightherd.model.sessions.session import SessionTerms
 from nightherd.model.units import MicroUsd
-from nightherd.model.webhooks import Endpoint, Web, Webhooks
+from nightherd.model.webhooks import Endpoint, Webhooks
 from nightherd.model.workspaces.policy import (
     CloneTerms,
     Keep,

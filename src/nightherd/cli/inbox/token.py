@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import anyio
 import click
@@ -15,8 +14,9 @@ from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import relative, table
 from nightherd.engine.operations.tokens import add_token, revoke_token
 from nightherd.errors import NotFoundError
+from nightherd.model.access.role import Role
 from nightherd.model.inbox.token import Token
-from nightherd.views.jobs import timestamp
+from nightherd.views.access import token_row
 from nightherd.wiring.machine import refuse_agents
 from nightherd.wiring.stores import (
     init_state_directory,
@@ -26,7 +26,7 @@ from nightherd.wiring.stores import (
     system_clock,
 )
 
-HEADING = ("NAME", "ADDED", "BY", "STATUS")
+HEADING = ("NAME", "ROLE", "ADDED", "BY", "STATUS")
 
 
 @click.group(
@@ -44,17 +44,24 @@ def token() -> None:
     """Add, list and revoke API access tokens. Answers with a token are recorded under its name."""
 
 
-@click.command("add", epilog="Example: nightherd token add alice")
+@click.command("add", epilog="Example: nightherd token add alice --role admin")
 @click.argument("name", metavar="NAME")
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in Role]),
+    default=Role.OPERATOR.value,
+    show_default=True,
+    help="What it may do: read; also start, cancel and answer; or everything.",
+)
 @json_option
 @click.pass_obj
-def add(invocation: Invocation, name: str) -> None:
+def add(invocation: Invocation, name: str, role: str) -> None:
     """Add a named token. It is printed once; only its hash is kept."""
     state_dir = invocation.new_state_directory()
     refuse_agents(state_dir, "adding a token")
     by = _person(invocation)
     init_state_directory(state_dir)
-    added, secret = anyio.run(_add, name, state_dir, by)
+    added, secret = anyio.run(_add, name, state_dir, by, Role(role))
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
         screen.document("token", {**token_row(added), "token": secret}, now)
@@ -81,6 +88,7 @@ def list_tokens(invocation: Invocation) -> None:
     rows = [
         (
             one.name,
+            one.role.value,
             relative(one.created_at, now),
             one.created_by,
             "active" if one.revoked_at is None else f"revoked by {one.revoked_by}",
@@ -110,22 +118,13 @@ def revoke(invocation: Invocation, name: str) -> None:
     screen.show(f"{revoked.name} revoked")
 
 
-def token_row(one: Token) -> dict[str, Any]:
-    """A token as documents have it: nothing that it could be guessed from."""
-    return {
-        "name": one.name,
-        "created_at": timestamp(one.created_at),
-        "created_by": one.created_by,
-        "revoked_at": timestamp(one.revoked_at),
-        "revoked_by": one.revoked_by,
-    }
-
-
-async def _add(name: str, state_dir: Path, by: str) -> tuple[Token, str]:
+async def _add(name: str, state_dir: Path, by: str, role: Role) -> tuple[Token, str]:
     clock = system_clock()
     state = open_store(state_dir, clock)
     try:
-        return await add_token(name, state, by=by, at=clock.now(), random_text=random_text())
+        return await add_token(
+            name, state, by=by, at=clock.now(), random_text=random_text(), role=role
+        )
     finally:
         await state.close()
 

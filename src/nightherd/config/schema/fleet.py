@@ -1,9 +1,9 @@
 """The fleet file: who is in the fleet, what they share, how the fleet itself runs, and how it is reached from outside."""
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field
 
 from nightherd.config.schema.agent import Agent, AgentSettings
 from nightherd.config.schema.isolation import FleetDocker
@@ -13,7 +13,6 @@ from nightherd.config.schema.types import (
     Count,
     Filling,
     Flag,
-    Hours,
     Inputs,
     Model,
     Name,
@@ -22,12 +21,11 @@ from nightherd.config.schema.types import (
     Span,
     Text,
     Whole,
-    reading,
-    refuse,
 )
+from nightherd.config.schema.web import Web
 from nightherd.config.schema.workflow import WorkflowFile
 from nightherd.config.schema.workspace import Directory
-from nightherd.model.webhooks import BODY_LIMIT, check_public_url
+from nightherd.model.webhooks import BODY_LIMIT
 
 
 class WebhookEndpoint(Model):
@@ -69,39 +67,6 @@ class Webhooks(Model):
         timedelta(minutes=5), description="How far a signed time may be from now."
     )
     endpoints: dict[Name, WebhookEndpoint] = Field({}, description="Webhooks, by name.")
-
-
-PublicUrl = Annotated[
-    str, BeforeValidator(reading("shape", check_public_url), json_schema_input_type=str)
-]
-
-
-class Web(Model):
-    """The API on a port, and the dashboard."""
-
-    enabled: Flag = Field(False, description="Whether it is served on a port.")
-    port: Port = Field(3232, description="Port to listen on.")
-    host: Filling = Field("localhost", description="Address to listen on.")
-    token_env: Filling = Field("NIGHTHERD_WEB_TOKEN", description="Variable with the API token.")
-    hosts: tuple[Filling, ...] = Field(
-        (), description="Names by which it may be addressed, besides its own."
-    )
-    public_url: PublicUrl | None = Field(
-        None, description="Where people reach it, for answer links in notifications."
-    )
-    session_expiry_hours: Hours = Field(24, description="Hours after which a chat in it ends.")
-    open_browser: Flag = Field(False, description="Whether a browser is opened at the start.")
-    tool_results: Flag = Field(True, description="Whether results of tools are shown.")
-    message_grouping: Literal["separate", "grouped"] = Field(
-        "separate", description="Whether messages in a row are shown as one."
-    )
-
-    @model_validator(mode="after")
-    def is_served(self) -> Self:
-        """What people are to reach is served."""
-        if self.public_url is not None and not self.enabled:
-            raise refuse("incomplete", "'public_url' needs 'enabled: true'", key="public_url")
-        return self
 
 
 class FleetIdentity(Model):

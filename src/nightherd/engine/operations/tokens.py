@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from nightherd.errors import ForbiddenError, NotFoundError, RefusedError
+from nightherd.model.access.role import Role
 from nightherd.model.change import Refused, Why
 from nightherd.model.ids import RandomText
 from nightherd.model.inbox.token import (
@@ -21,12 +22,22 @@ TOKEN_VARIABLE = "NIGHTHERD_TOKEN"  # noqa: S105 - the name of a variable
 
 
 async def add_token(
-    name: str, state: StateWriter, *, by: str, at: datetime, random_text: RandomText
+    name: str,
+    state: StateWriter,
+    *,
+    by: str,
+    at: datetime,
+    random_text: RandomText,
+    role: Role = Role.OPERATOR,
 ) -> tuple[Token, str]:
     """Add a token of that name; return it, and the text to show once. `RefusedError` when the name is in use."""
     secret = make_token(random_text)
     token = Token(
-        name=parse_token_name(name), hash=secret_hash(secret), created_at=at, created_by=by
+        name=parse_token_name(name),
+        hash=secret_hash(secret),
+        created_at=at,
+        created_by=by,
+        role=role,
     )
     (answer,) = await state.apply([AddToken(token=token)])
     if isinstance(answer, Refused):

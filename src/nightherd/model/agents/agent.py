@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from nightherd.errors import AgentNotFoundError, RefusedError
+from nightherd.model.access.web import Web
 from nightherd.model.agents.mcp import McpServer
 from nightherd.model.agents.runtime import RuntimeCapabilities, RuntimeName
 from nightherd.model.agents.script import Script
@@ -24,7 +25,7 @@ from nightherd.model.problem import Place, Problem
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.model.units import MicroUsd
-from nightherd.model.webhooks import Web, Webhooks
+from nightherd.model.webhooks import Webhooks
 from nightherd.model.workflows.definition import WorkflowDefinition
 from nightherd.model.workspaces.policy import SHARED, WorkspacePolicy
 from nightherd.next_step import Action, NextStep

@@ -8,6 +8,7 @@ from hashlib import sha256
 import msgspec
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.access.role import Role
 from nightherd.model.ids import NAME, NAME_LIMIT, RandomText
 from nightherd.model.inbox.item import InboxItem, ItemId
 
@@ -30,6 +31,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     created_by: str
     revoked_at: datetime | None = None
     revoked_by: str | None = None
+    role: Role = Role.ADMIN
+    """Tokens that were added before there were roles are an admin's."""
 
 
 class AnswerLink(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.model.access.web import APPEARANCE, Web
 from nightherd.model.agents.agent import Agent, Fleet, Plugin
 from nightherd.model.agents.mcp import McpServer
 from nightherd.model.hooks import Hook
@@ -28,13 +29,14 @@ from nightherd.model.permissions.tool_rule import BASH
 from nightherd.model.permissions.workflows import workflow_directories, workflow_fingerprint
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.units import ONE_MS
-from nightherd.model.webhooks import Web
 from nightherd.model.workspaces.policy import CloneTerms, WorkspaceMode, WorkspacePolicy
 
 PROJECT_SOURCES = frozenset({"project", "local"})
 """Settings sources of Claude that lie in the working directory."""
 PER_DAY = "per_day."
 WITHOUT_SERVERS = "(without its MCP servers)"
+FIRST_WEB_KEYS = frozenset({"enabled", "host", "port", "token_env", "hosts"})
+"""Keys of `web` that count whatever their value is."""
 
 Maxima = Mapping[str, int]
 """Limits by name; one that is not there is no limit."""
@@ -228,10 +230,17 @@ def target_fingerprint(target: NotifyTarget) -> str:
 
 
 def web_fingerprint(web: Web) -> str:
-    """Where the API is served and where answer links lead. Without such links it is as it was before there were any."""
-    fields = {name: getattr(web, name) for name in web.__struct_fields__}
-    if web.public_url is None:
-        del fields["public_url"]
+    """Where the API is served, where answer links lead and who is let in.
+
+    A key that is not set changes nothing: what was accepted before there was such a key still is.
+    """
+    usual = Web()
+    fields = {
+        name: getattr(web, name)
+        for name in web.__struct_fields__
+        if name not in APPEARANCE
+        and (name in FIRST_WEB_KEYS or getattr(web, name) != getattr(usual, name))
+    }
     return fingerprint(["Web", fields])
 
 

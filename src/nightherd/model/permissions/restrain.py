@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from nightherd.model.access.web import Web
 from nightherd.model.agents.agent import Agent, Fleet, Plugin
 from nightherd.model.agents.mcp import McpServer
 from nightherd.model.containers.policy import ContainerPolicy
@@ -52,7 +53,7 @@ from nightherd.model.permissions.workspaces import cut_policy, cut_schedule
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.sessions.session import SessionTerms
 from nightherd.model.units import ONE_MS, MicroUsd
-from nightherd.model.webhooks import Web, Webhooks
+from nightherd.model.webhooks import Webhooks
 
 
 def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None) -> Fleet:
