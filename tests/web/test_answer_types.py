@@ -160,7 +160,10 @@ QUERIES = {
     "/v1/runs/{run}/events": ["?limit=500"],
 }
 """More ways to ask than without anything."""
-INSTEAD = {"/v1/hooks/{name}/deliveries": "/v1/hooks/issues/deliveries"}
+INSTEAD = {
+    "/v1/hooks/{name}/deliveries": "/v1/hooks/issues/deliveries",
+    "/v1/search": "/v1/search?q=hello",
+}
 
 
 def test_real_answers_are_exactly_as_they_are_described(
