@@ -1,6 +1,14 @@
 import "./transcript.css";
 
-import { useEffect, useMemo, useRef, useState, useSyncExternalStore, type ReactNode } from "react";
+import {
+  useEffect,
+  useEffectEvent,
+  useMemo,
+  useRef,
+  useState,
+  useSyncExternalStore,
+  type ReactNode,
+} from "react";
 
 import { messageOf } from "../api/problem";
 import { useShortcuts } from "../shell/shortcuts";
@@ -51,6 +59,7 @@ export function Transcript(props: TranscriptProps) {
     else go(at.seq);
   });
   useEffect(() => {
+    // eslint-disable-next-line react-hooks/set-state-in-effect -- the address says where to look
     open();
   }, [store, at]);
 

@@ -9,6 +9,7 @@ import {
 } from "react";
 
 import { seqAt, spacers } from "./geometry";
+import { WINDOW } from "./source";
 import { indexOfSeq, type Snapshot, type TranscriptStore } from "./store";
 
 /** How long the scroll bar rests before the part it points at is loaded. */
@@ -119,7 +120,9 @@ export function useWindows(
     }
     if (!isOurs) {
       target.current = null;
-      const isAtEnd = bottom >= element.scrollHeight - BOTTOM_PX && !snapshot.hasAfter;
+      const end = virtual.getTotalSize() - after;
+      // Events that have just come are loaded in a moment: whoever was at the end still is.
+      const isAtEnd = bottom >= end - BOTTOM_PX && snapshot.total - snapshot.lastSeq < WINDOW;
       if (isAtEnd !== isFollowing) {
         store.isFollowing = isAtEnd;
         setState(isAtEnd);

@@ -1,0 +1,92 @@
+import { Link } from "@tanstack/react-router";
+import { useMemo } from "react";
+
+import { classes } from "../ui/classes";
+import { spanText, useNow } from "../ui/time";
+import { isOpen, type Outline } from "./documents";
+import { timelineOf, type Bar } from "./timeline";
+
+const TONES: Record<Bar["kind"], string> = {
+  work: "bg-accent opacity-70",
+  tool: "bg-busy",
+  error: "bg-bad",
+  gap: "hatched border border-edge",
+  child: "bg-lost",
+};
+
+/** When the job worked, waited and was dead; a click goes there in the transcript. */
+export function TimelineView({ outline, onGo }: { outline: Outline; onGo: (seq: number) => void }) {
+  const now = useNow();
+  const end = isOpen(outline) ? now : 0;
+  const line = useMemo(() => timelineOf(outline, end), [outline, end]);
+  if (line === null) return null;
+  const lanes: [string, Bar[]][] = [
+    ["work", line.work],
+    ["dead time", line.gaps],
+    ["children", line.children],
+  ];
+  return (
+    <section aria-label="Timeline" className="border-b border-line px-4 py-2 text-xs">
+      {lanes
+        .filter(([, bars]) => bars.length > 0)
+        .map(([name, bars]) => (
+          <div key={name} className="flex items-center gap-2 py-0.5">
+            <span className="w-20 shrink-0 text-faint">{name}</span>
+            <div className="relative h-4 flex-1 rounded bg-raised">
+              {bars.map((bar) => (
+                <BarView key={bar.key} bar={bar} onGo={onGo} />
+              ))}
+              {name === "work" &&
+                line.checkpoints.map((point) => (
+                  <span
+                    key={point.number}
+                    title={`checkpoint ${point.number}: ${point.trigger}`}
+                    className="pointer-events-none absolute -bottom-0.5 h-1.5 w-0.5 bg-ink"
+                    style={{ left: `${point.at * 100}%` }}
+                  />
+                ))}
+            </div>
+          </div>
+        ))}
+      <div className="flex flex-wrap gap-x-3 pl-22 text-faint">
+        <span>{new Date(line.start).toLocaleString()}</span>
+        {line.gaps.map((gap) => (
+          <button
+            key={gap.key}
+            type="button"
+            data-gap
+            className="text-wait hover:underline"
+            onClick={() => gap.seq !== null && onGo(gap.seq)}
+          >
+            {gap.label} ({spanText(gap.seconds)})
+          </button>
+        ))}
+        <span className="ml-auto">{spanText((line.end - line.start) / 1000)}</span>
+      </div>
+    </section>
+  );
+}
+
+function BarView({ bar, onGo }: { bar: Bar; onGo: (seq: number) => void }) {
+  const title = `${bar.label}, ${spanText(bar.seconds)}`;
+  const style = { left: `${bar.from * 100}%`, width: `max(2px, ${bar.length * 100}%)` };
+  const look = classes("absolute inset-y-0 rounded-sm hover:opacity-100", TONES[bar.kind]);
+  if (bar.job !== null) {
+    return (
+      <Link to={`/jobs/${bar.job}`} title={title} className={look} style={style}>
+        <span className="sr-only">{title}</span>
+      </Link>
+    );
+  }
+  return (
+    <button
+      type="button"
+      title={title}
+      aria-label={title}
+      tabIndex={-1}
+      className={look}
+      style={style}
+      onClick={() => bar.seq !== null && onGo(bar.seq)}
+    />
+  );
+}

@@ -1,0 +1,121 @@
+import { expect, it } from "vitest";
+
+import type { Outline } from "./documents";
+import { timelineOf } from "./timeline";
+
+const at = (second: number) => new Date(Date.UTC(2026, 0, 2) + second * 1000).toISOString();
+
+const outline: Outline = {
+  job_id: "job-1",
+  status: "running",
+  last_seq: 9,
+  first_at: at(0),
+  last_at: at(50),
+  counts: {
+    events: 9,
+    turns: 2,
+    messages: 4,
+    tool_calls: 1,
+    errors: 1,
+    gaps: 2,
+    executions: 2,
+    children: 1,
+    tools: {},
+  },
+  segments: [
+    {
+      first_seq: 1,
+      last_seq: 4,
+      start: at(0),
+      end: at(10),
+      kind: "turn",
+      label: "Bash",
+      turn: 1,
+      last_turn: 1,
+      steps: 2,
+      tools: 1,
+      errors: 0,
+      is_nested: false,
+    },
+    {
+      first_seq: 6,
+      last_seq: 9,
+      start: at(40),
+      end: at(50),
+      kind: "turn",
+      label: "",
+      turn: 2,
+      last_turn: 2,
+      steps: 1,
+      tools: 0,
+      errors: 1,
+      is_nested: false,
+    },
+  ],
+  errors: [],
+  executions: [],
+  gaps: [
+    {
+      reason: "crash",
+      start: at(10),
+      end: at(40),
+      after_seq: 4,
+      before_seq: 5,
+      text: "its worker is gone",
+      code: null,
+      until: null,
+    },
+    {
+      reason: "approval",
+      start: at(50),
+      end: null,
+      after_seq: 9,
+      before_seq: null,
+      text: "",
+      code: null,
+      until: null,
+    },
+  ],
+  children: [
+    {
+      id: "job-2",
+      agent: "helper",
+      status: "completed",
+      created_at: at(0),
+      started_at: at(5),
+      finished_at: at(10),
+      cost_usd: 0,
+    },
+  ],
+  checkpoints: [{ number: 1, seq: 4, at: at(10), trigger: "turn", turn: 1, cost_usd: 0 }],
+};
+
+it("places work, dead time with its reason, children and checkpoints on one line of time", () => {
+  const line = timelineOf(outline, Date.parse(at(100)));
+  expect(line?.work.map((bar) => [bar.from, bar.length, bar.kind])).toEqual([
+    [0, 0.1, "tool"],
+    [0.4, 0.1, "error"],
+  ]);
+  expect(line?.gaps[0]).toMatchObject({
+    from: 0.1,
+    length: 0.3,
+    label: "worker lost: its worker is gone",
+    seq: 5,
+  });
+  expect(line?.children[0]).toMatchObject({ from: 0.05, length: 0.05, job: "job-2" });
+  expect(line?.checkpoints[0]).toMatchObject({ at: 0.1, seq: 4 });
+});
+
+it("lets an open gap grow until now", () => {
+  const line = timelineOf(outline, Date.parse(at(100)));
+  expect(line?.gaps[1]).toMatchObject({
+    from: 0.5,
+    length: 0.5,
+    label: "waits for a person",
+    seconds: 50,
+  });
+});
+
+it("has nothing to show before the first event", () => {
+  expect(timelineOf({ ...outline, first_at: null }, 0)).toBeNull();
+});
