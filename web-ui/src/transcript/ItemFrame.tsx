@@ -7,14 +7,15 @@ import type { JournalEvent } from "./journal";
 import { formatSize } from "./results";
 import { useToggle } from "./toggles";
 
-type Tone = "plain" | "user" | "bad" | "wait" | "none";
+type Tone = "plain" | "user" | "bad" | "wait" | "none" | "dense";
 
 const TONES: Record<Tone, string> = {
-  none: "",
-  plain: "border border-line bg-panel",
-  user: "border border-line bg-accent-soft",
-  bad: "border border-bad bg-panel",
-  wait: "border border-line bg-wait-soft",
+  none: "px-3 py-1.5",
+  dense: "px-3 py-px",
+  plain: "px-3 py-2 border border-line bg-panel",
+  user: "px-3 py-2 border border-line bg-accent-soft",
+  bad: "px-3 py-2 border border-bad bg-panel",
+  wait: "px-3 py-2 border border-line bg-wait-soft",
 };
 
 /** An item with what can be done with it: its link, its raw lines, and more. */
@@ -34,7 +35,7 @@ export function ItemFrame({
     <article
       id={`event-${item.seq}`}
       data-seq={item.seq}
-      className={classes("group relative my-1 rounded-md px-3 py-2", TONES[tone])}
+      className={classes("group relative rounded-md", tone !== "dense" && "my-1", TONES[tone])}
     >
       {children}
       {item.kind !== "live" && (

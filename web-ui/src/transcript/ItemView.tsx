@@ -154,7 +154,7 @@ const SEVERITIES = { info: "text-faint", warning: "text-wait", bad: "text-bad" }
 
 function Notice({ item }: { item: NoticeItem }) {
   return (
-    <ItemFrame item={item} tone="none">
+    <ItemFrame item={item} tone="dense">
       <p
         className={classes(
           "truncate text-xs hover:whitespace-normal",

@@ -75,26 +75,23 @@ export function Transcript(props: TranscriptProps) {
     direction: 1 | -1,
     known: readonly number[],
   ) => {
-    const from =
-      current !== null && Math.abs(indexOfSeq(items, current) - indexOfSeq(items, here())) <= 1
-        ? current
-        : here();
+    const top = here();
+    const isNear = Math.abs(indexOfSeq(items, current ?? 0) - indexOfSeq(items, top)) <= 1;
+    const from = items[indexOfSeq(items, isNear ? (current ?? top) : top)]?.seq ?? top;
     for (let tries = 0; tries < 8; tries += 1) {
-      const { items: now, hasAfter, hasBefore } = store.getSnapshot();
-      const list = direction === 1 ? now : now.toReversed();
+      const now = store.getSnapshot();
+      const list = direction === 1 ? now.items : now.items.toReversed();
       const next = list.find((item) => isWanted(item) && (item.seq - from) * direction > 0);
-      if (next !== undefined) {
-        go(next.seq);
-        return;
-      }
+      const isLoaded = (seq: number) => seq >= now.firstSeq && seq <= now.lastSeq;
       const far = (direction === 1 ? known : known.toReversed()).find(
-        (seq) => (seq - from) * direction > 0,
+        (seq) => (seq - from) * direction > 0 && !isLoaded(seq),
       );
-      if (far !== undefined) {
-        go(far);
+      const found = next?.seq ?? far;
+      if (found !== undefined) {
+        go(found);
         return;
       }
-      if (!(direction === 1 ? hasAfter : hasBefore)) return;
+      if (!(direction === 1 ? now.hasAfter : now.hasBefore)) return;
       await (direction === 1 ? store.loadAfter() : store.loadBefore());
     }
   };

@@ -44,7 +44,7 @@ const DETAILS: Record<string, Detail> = {
     [asText(extra.runtime), asText(extra.model), asText(extra.working_directory)]
       .filter((part) => part)
       .join(", "),
-  checkpoint: (extra) => `checkpoint ${asNumber(extra.number) ?? "?"}: ${asText(extra.trigger)}`,
+  checkpoint: (extra) => `${asNumber(extra.number) ?? "?"}, ${asText(extra.trigger)}`,
   denied: (extra, event) => event.content ?? `${asText(extra.tool_name)}: ${asText(extra.reason)}`,
   hook: (extra) => {
     const name = `${asText(extra.event)}: ${asText(extra.name)}`;
