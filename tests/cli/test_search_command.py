@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nightherd.index.file import open_index
 from surfaces.drivers import FLEET, Cli
 
 SECRET = "hush-4711-nobody-knows"
@@ -113,3 +114,30 @@ def test_a_secret_is_not_in_the_index(
     stored = b"".join(path.read_bytes() for path in (fleet / ".nightherd").glob("index.db*"))
     assert SECRET.encode() not in stored
     assert b"4711" not in stored
+
+
+def test_where_the_index_cannot_be_written_that_is_said(cli: Cli, fleet: Path) -> None:
+    cli("run", "hello", "-p", "the shepherd")
+    before = cli("search", "shepherd").out
+    lock = fleet / ".nightherd" / "index.lock"
+    lock.unlink()
+    lock.mkdir()
+    cli("run", "hello", "-p", "the goatherd")
+
+    found = cli("search", "shepherd")
+
+    assert found.out == before
+    assert "the index is not up to date" in found.err
+
+
+def test_damaged_words_are_made_again_before_the_answer(cli: Cli, fleet: Path) -> None:
+    cli("run", "hello", "-p", "the shepherd")
+    before = cli("search", "shepherd").out
+    opened = open_index(fleet / ".nightherd")
+    opened.database.execute("DELETE FROM search_data WHERE id > 10")
+    opened.database.close()
+
+    found = cli("search", "shepherd")
+
+    assert found.out == before
+    assert "is made again from the journals" in found.err

@@ -18,7 +18,7 @@ MakePasture = Callable[..., Pasture]
 
 
 def hits(pasture: Pasture, text: str) -> list[str]:
-    page = open_search(pasture.state).search(SearchQuery(text=text))
+    page = open_search(pasture.state, print).search(SearchQuery(text=text))
     return [hit.kind for hit in page.hits]
 
 

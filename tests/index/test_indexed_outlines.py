@@ -9,7 +9,7 @@ import pytest
 
 from mirror.mirror_world import World
 from nightherd.errors import JournalError, SchemaVersionError
-from nightherd.index.file import FILE, VERSION, open_index, open_index_for_reading
+from nightherd.index.file import FILE, LOCK, VERSION, open_index, open_index_for_reading
 from nightherd.index.indexer import EVENTS, Indexer
 from nightherd.index.outlines import KEPT_AFTER, IndexedOutlines
 from nightherd.index.store import IndexStore
@@ -286,3 +286,11 @@ def test_a_ledger_that_was_made_again_is_followed_again(world: World, indexer: I
 
     assert kept(world, 1) == from_journal(world, 1)
     assert any("ledger ends before" in notice for notice in indexer.notices)
+
+
+def test_where_the_index_cannot_be_written_an_outline_is_right_all_the_same(world: World) -> None:
+    new_job(world, 1, events=KEPT_AFTER + 100)
+    (world.root / LOCK).mkdir()
+
+    assert outlines(world).outline(job_id(1)) == from_journal(world, 1)
+    assert not (world.root / FILE).exists()

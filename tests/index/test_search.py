@@ -228,6 +228,26 @@ def test_a_damaged_index_is_removed_by_who_searches_and_made_again_by_who_indexe
     assert len(search(world, "moo").hits) == 1
 
 
+def test_damaged_words_are_noticed_by_who_searches_and_that_is_said(
+    world: World, indexer: Indexer
+) -> None:
+    new_job(world, 1, "moo")
+    indexer.catch_up()
+    indexer.close()
+    opened = open_index(world.root)
+    opened.database.execute("DELETE FROM search_data WHERE id > 10")
+    opened.database.close()
+    said: list[str] = []
+
+    page = IndexSearch(world.root, world.journals, said.append).search(SearchQuery(text="moo"))
+    indexer.catch_up()
+
+    assert page == SearchPage()
+    assert len(said) == 1
+    assert "damaged" in said[0]
+    assert len(search(world, "moo").hits) == 1
+
+
 def test_an_index_of_an_older_version_is_made_again(world: World, indexer: Indexer) -> None:
     new_job(world, 1, "moo")
     opened = open_index(world.root)

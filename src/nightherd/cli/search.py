@@ -76,7 +76,10 @@ def search(
         before=before,
         limit=limit,
     )
-    page = open_search(state).search(query)
+    index = open_search(state, lambda notice: screen.say(neutralise(notice)))
+    page = index.search(query)
+    if page.pending_jobs is None and _catch_up(state, screen):
+        page = index.search(query)  # it was damaged, and is made again
     if screen.is_json:
         beside = {"next_before": page.next_before, "pending_jobs": page.pending_jobs}
         screen.document("hits", hit_rows(page), now, **beside)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -27,12 +28,19 @@ COUNT_DUE = "SELECT count(*) FROM jobs WHERE noted > looked"
 NO_INDEX = SearchPage()
 
 
+def _ignore_notice(notice: str) -> None:
+    """Ignore a notice."""
+
+
 class IndexSearch:
     """Searches the jobs of one state directory; from any thread."""
 
-    def __init__(self, root: Path, journals: Journals) -> None:
+    def __init__(
+        self, root: Path, journals: Journals, report: Callable[[str], None] = _ignore_notice
+    ) -> None:
         self._root = root
         self._journals = journals
+        self._report = report
 
     def search(self, query: SearchQuery) -> SearchPage:
         """Return a page of what matches, newest first; `InvalidValueError` for a text without a word.
@@ -51,6 +59,7 @@ class IndexSearch:
             if not is_damage(error):
                 raise
             discard_index(self._root, inode)
+            self._report(f"{error.message}; it is made again from the journals")
             return NO_INDEX
 
     def _page(self, database: Database, query: SearchQuery, terms: tuple[Term, ...]) -> SearchPage:

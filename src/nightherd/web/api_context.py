@@ -151,7 +151,7 @@ async def open_api_context(
                 reload=reload,
                 snapshots=open_snapshot_reader(state_dir),
                 outlines=open_outlines(state_dir),
-                searches=open_search(state_dir),
+                searches=open_search(state_dir, report),
                 changes=changes,
                 open_feed=feed,
             )

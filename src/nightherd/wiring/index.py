@@ -37,11 +37,11 @@ def index_follower(state_dir: Path, report: Callable[[str], None]) -> IndexFollo
     return IndexFollower(open_indexer(state_dir), system_clock(), report)
 
 
-def open_search(state_dir: Path) -> Searches:
-    """Search over the jobs in `state_dir`."""
+def open_search(state_dir: Path, report: Callable[[str], None]) -> Searches:
+    """Search over the jobs in `state_dir`; `report` is called when its index is damaged."""
     from nightherd.index.search import IndexSearch
 
-    return IndexSearch(state_dir, open_journals(state_dir))
+    return IndexSearch(state_dir, open_journals(state_dir), report)
 
 
 def discard_index(state_dir: Path) -> None:
