@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from nightherd.errors import StateFileError
+from nightherd.host.machine import user_name
 from nightherd.model.ids import WorkerId
 from nightherd.model.inbox.item import ItemKind, item_id
 from nightherd.model.jobs.changes import StartExecution
@@ -114,7 +115,7 @@ def test_schedules_are_switched_and_run(tmp_path: Path) -> None:
             missing = await world.post("/v1/schedules/hello/never/run")
 
             assert (off.status, off.data["status"], off.data["enabled"]) == (200, "disabled", False)
-            assert (on.data["status"], on.data["override"]["updated_by"]) == ("idle", "the API")
+            assert (on.data["status"], on.data["override"]["updated_by"]) == ("idle", user_name())
             assert (await of("rarely"))["next_run_at"] is not None
             assert (job.status, job.data["schedule"]) == (201, "nightly")
             assert missing.status == 404

@@ -34,6 +34,9 @@ CHECKS: list[CheckFunction] = [
 ]
 OPERATIONS = {
     ("GET", "/v1/me"),
+    ("GET", "/v1/tokens"),
+    ("POST", "/v1/tokens"),
+    ("DELETE", "/v1/tokens/{name}"),
     ("POST", "/v1/login"),
     ("POST", "/v1/logout"),
     ("GET", "/v1/agents"),

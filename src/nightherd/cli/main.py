@@ -34,6 +34,7 @@ COMMANDS = {
     "restart": Entry("nightherd.cli.daemon.stop:restart", "Restart the daemon in the background."),
     "reload": Entry("nightherd.cli.daemon.stop:reload", "Reload the fleet's files."),
     "status": Entry("nightherd.cli.daemon.status:status", "Show what the fleet is doing."),
+    "open": Entry("nightherd.cli.daemon.open:open_dashboard", "Open the dashboard in a browser."),
     "agent": Entry("nightherd.cli.fleet.agent:agent", "List, show, reset and resume agents."),
     "schedule": Entry("nightherd.cli.schedules.list:schedule", "List, show and change schedules."),
     "api": Entry("nightherd.cli.daemon.api:api", "Send a request to the daemon's API."),
@@ -100,7 +101,18 @@ ALIASES = {
 """Accepted like the group they name, and not listed."""
 
 LEAVES_FILES = frozenset(
-    ("demo", "init", "doctor", "config", "container", "service", "completion", "api", "help")
+    (
+        "demo",
+        "init",
+        "doctor",
+        "config",
+        "container",
+        "service",
+        "completion",
+        "api",
+        "open",
+        "help",
+    )
 )
 """Commands that do not write to the state directory, or only check it."""
 

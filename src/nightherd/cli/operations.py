@@ -41,6 +41,7 @@ from nightherd.engine.operations.requests import (
 )
 from nightherd.engine.operations.resume import OPEN
 from nightherd.engine.operations.schedules import check_makes_job
+from nightherd.engine.operations.tokens import TOKEN_VARIABLE
 from nightherd.errors import AgentBlockedError, ConfigNotFoundError, NoDaemonError
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.ids import JobId
@@ -205,6 +206,9 @@ class FleetClient:
         data = encode_request(masked_request(request, agent, secrets))
         until = system_clock().monotonic() + self.patience_s
         headers = {UNTIL: until_text(boot_id(), until), "content-type": "application/json"}
+        token = self.environ.get(TOKEN_VARIABLE, "").strip()
+        if token:
+            headers["authorization"] = f"Bearer {token}"
         connection = SocketConnection(self.state_dir, self.patience_s + GRACE_S)
         try:
             connection.request("POST", OPERATIONS, data, headers)

@@ -75,6 +75,7 @@ def daemon_row(record: DaemonRecord, now: datetime) -> DaemonRow:
         "pending": record.pending,
         "socket": record.socket,
         "ports": record.ports,
+        "address": record.address,
     }
 
 

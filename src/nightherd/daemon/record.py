@@ -58,6 +58,8 @@ class DaemonRecord(msgspec.Struct, frozen=True, kw_only=True):
     socket: str | None = None
     """Where it serves the API; None where that is not installed."""
     ports: list[int] = []
+    address: str | None = None
+    """Where a browser on this machine opens the dashboard; None where it is not served."""
     is_draining: bool = False
     directory: str | None = None
     """Which directory it was written into, by device and inode: in a copy of it, the record does not count."""

@@ -25,6 +25,7 @@ from nightherd.daemon.systemd import Notifier
 from nightherd.daemon.worker_service import DaemonOptions, WorkerService, groundwork
 from nightherd.errors import NightherdError, StateFileError, message_of, unwrapped
 from nightherd.files.permission import keep_aside
+from nightherd.model.access.web import dashboard_url
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.retry import Backoff
 from nightherd.model.text import counted
@@ -165,9 +166,14 @@ class Daemon:
         self._backoff.reset()
         self._proven = service.fleet
         self._services.append(service)
-        self._note(socket=SOCKET if ports is not None else None, ports=ports or [])
+        web = service.fleet.web
+        address = dashboard_url(web, ports[0]) if web.enabled and ports else None
+        self._note(socket=SOCKET if ports is not None else None, ports=ports or [], address=address)
         if ports:
             self._log.report(f"listening on port {', '.join(str(port) for port in ports)}")
+        if address is not None:
+            self._log.report(f"dashboard: {address}")
+            self._post.on_dashboard()
 
     async def _pause(self, what: str, error: Exception) -> None:
         """Say what failed, once in a row, and wait before the next try; a signal to stop ends the wait."""

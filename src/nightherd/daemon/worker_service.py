@@ -12,6 +12,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 from anyio.abc import TaskStatus
+from msgspec.structs import replace
 
 from nightherd.daemon.control import daemon_row
 from nightherd.daemon.fleet_files import FleetFiles
@@ -24,6 +25,7 @@ from nightherd.engine.workers.changed_fleet import for_fleet
 from nightherd.engine.workers.lease import Beats
 from nightherd.engine.workers.output_logs import with_output_logs
 from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
+from nightherd.model.access.web import APPEARANCE, Web
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.webhooks import is_loopback
 from nightherd.next_step import SpellStep, plain_step
@@ -97,6 +99,8 @@ class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How notifications write commands."""
     reload: Callable[[], None] = _nothing
     """Called when a person accepted what the files give agents."""
+    on_dashboard: Callable[[], None] = _nothing
+    """Called whenever the dashboard has begun to be served."""
     agents: tuple[str, ...] = ()
     retention_after_s: float = FIRST_S
     """How long after the start it is first looked at whether retention is due."""
@@ -107,9 +111,27 @@ def groundwork(fleet: Fleet, post: DaemonOptions) -> tuple[Any, ...]:
     webhooks, environment = fleet.webhooks, {**fleet.environment, **post.environ}
     return (
         worker_groundwork(fleet, post.state_dir),
-        (fleet.web, environment.get(fleet.web.token_env) if fleet.web.enabled else None),
+        (
+            replace(fleet.web, **{name: getattr(Web(), name) for name in APPEARANCE}),
+            environment.get(fleet.web.token_env) if fleet.web.enabled else None,
+            _certificate(fleet),
+        ),
         (webhooks.enabled, webhooks.host, webhooks.port),
     )
+
+
+def _certificate(fleet: Fleet) -> list[tuple[int, int] | None]:
+    """Which certificate is served: a renewed one needs another service."""
+    tls = fleet.web.tls
+    found: list[tuple[int, int] | None] = []
+    for name in () if tls is None else (tls.cert, tls.key):
+        try:
+            stat = (Path(fleet.file).parent / name).stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((stat.st_mtime_ns, stat.st_ino))
+    return found
 
 
 def worker_groundwork(fleet: Fleet, state_dir: Path) -> tuple[Any, ...]:

@@ -68,6 +68,12 @@ class TokenRow(TypedDict):
     revoked_by: str | None
 
 
+class NewTokenDocument(TokenRow):
+    """A token that was just added, with the token itself: it is not shown again."""
+
+    token: str
+
+
 def me_document(
     name: str, role: Role, expires_at: datetime | None, fleet: Fleet, base_path: str, version: str
 ) -> MeDocument:

@@ -47,6 +47,7 @@ class DaemonRow(TypedDict):
     pending: list[str]
     socket: str | None
     ports: list[int]
+    address: str | None
 
 
 class StatusDocument(FleetDocument):

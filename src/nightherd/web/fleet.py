@@ -21,11 +21,9 @@ from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.caller import needs
 from nightherd.web.documents import answers, document
 from nightherd.web.jobs import IfHeld, Key, job_answer
-from nightherd.web.operations import FromSender, Sender, perform_for
-from nightherd.web.requests import REFUSE, WAIT, NewRule, Word
+from nightherd.web.operations import FromPerson, FromSender, Sender, perform_for
+from nightherd.web.requests import REFUSE, WAIT, NewRule, Nothing
 from nightherd.wiring.machine import is_at_work
-
-BY = "the API"
 
 router = APIRouter(prefix="/v1", tags=["fleet"])
 
@@ -97,44 +95,58 @@ async def run_schedule(
 @router.post("/schedules/{agent}/{name}/enable", responses=answers("schedule", ScheduleRow, 404))
 @needs(Role.ADMIN)
 async def enable_schedule(
-    site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
+    site: OnSite,
+    sender: FromSender,
+    person: FromPerson,
+    agent: str,
+    name: str,
+    body: Nothing | None = None,
 ) -> Response:
     """Enable a schedule, whatever the fleet file says; one that paused itself fires again."""
-    return await _override(site, sender, agent, name, body, enabled=True)
+    return await _override(site, sender, person, agent, name, enabled=True)
 
 
 @router.post("/schedules/{agent}/{name}/disable", responses=answers("schedule", ScheduleRow, 404))
 @needs(Role.ADMIN)
 async def disable_schedule(
-    site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
+    site: OnSite,
+    sender: FromSender,
+    person: FromPerson,
+    agent: str,
+    name: str,
+    body: Nothing | None = None,
 ) -> Response:
     """Disable a schedule, whatever the fleet file says. Its running job continues."""
-    return await _override(site, sender, agent, name, body, enabled=False)
+    return await _override(site, sender, person, agent, name, enabled=False)
 
 
 @router.post("/schedules/{agent}/{name}/set", responses=answers("schedule", ScheduleRow, 404))
 @needs(Role.ADMIN)
 async def set_rule(
-    site: OnSite, sender: FromSender, agent: str, name: str, body: NewRule
+    site: OnSite, sender: FromSender, person: FromPerson, agent: str, name: str, body: NewRule
 ) -> Response:
     """Give a schedule another rule than the fleet file says."""
-    return await _override(site, sender, agent, name, body, rule=body.rule)
+    return await _override(site, sender, person, agent, name, rule=body.rule)
 
 
 @router.post("/schedules/{agent}/{name}/reset", responses=answers("schedule", ScheduleRow, 404))
 @needs(Role.ADMIN)
 async def reset_schedule(
-    site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
+    site: OnSite,
+    sender: FromSender,
+    person: FromPerson,
+    agent: str,
+    name: str,
+    body: Nothing | None = None,
 ) -> Response:
     """Take away what was set: the schedule is as the fleet file says again."""
-    return await _override(site, sender, agent, name, body, reset=True)
+    return await _override(site, sender, person, agent, name, reset=True)
 
 
 async def _override(
-    site: ApiContext, sender: Sender, agent: str, name: str, body: Word | None, **setting: Any
+    site: ApiContext, sender: Sender, person: str, agent: str, name: str, **setting: Any
 ) -> Response:
-    by = (body.by if body is not None else None) or BY
-    request = SetSchedule(agent=agent, schedule=name, by=by, **setting)
+    request = SetSchedule(agent=agent, schedule=name, by=person, **setting)
     await perform_for(site, sender, request)
     owner, schedule = find_schedule(site.fleet().scheduled, f"{agent}/{name}")
     now = site.context.clock.now()

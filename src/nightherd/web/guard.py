@@ -36,7 +36,7 @@ LARGEST_HEAD = 32 * 1024
 """Bytes of a request's target and headers."""
 ASK_SO = (
     "Authorization: Bearer TOKEN, which is in .nightherd/web-token or what web.token_env names, or is a"
-    " named one; a browser logs in with: nightherd open"
+    " named one; a browser logs in with a one-time link or a token"
 )
 API_BODY_LIMIT = 4 * 1024 * 1024
 LINK_BODY_LIMIT = 64 * 1024

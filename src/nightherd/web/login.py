@@ -47,7 +47,9 @@ router = APIRouter(tags=["access"])
 class Login(Body):
     """What a browser logs in with: exactly one."""
 
-    code: Secret | None = Field(None, description="Login code, as in the link of `nightherd open`.")
+    code: Secret | None = Field(
+        None, description="One-time code, as in the link that the command line makes."
+    )
     token: Secret | None = Field(None, description="A named token, or the fleet's own.")
 
     @model_validator(mode="after")
@@ -97,7 +99,12 @@ async def login(site: OnSite, sender: FromSender, request: Request, body: Login)
             if body.token is not None
             else "this login code is not valid: it was used, or is older than a minute"
         )
-        return problem(401, "unauthorized", said, hint="nightherd open")
+        return problem(
+            401,
+            "unauthorized",
+            said,
+            hint="make a new link on the command line of the daemon's machine",
+        )
     web = site.fleet().web
     done = await log_in(
         caller.name,

@@ -19,6 +19,7 @@ from nightherd.engine.operations.requests import (
     ResumeSession,
     Retry,
     RunSchedule,
+    SetSchedule,
     Submit,
     decode_request,
 )
@@ -28,7 +29,7 @@ from nightherd.model.access.role import Role
 from nightherd.model.inbox.item import Verdict
 from nightherd.model.jobs.job import Job
 from nightherd.web.api_context import ApiContext, OnSite, context_of
-from nightherd.web.caller import caller_of, needs
+from nightherd.web.caller import FromCaller, caller_of, needs, require
 from nightherd.web.documents import JSON
 from nightherd.web.socket_file import OPERATIONS
 from nightherd.wiring.machine import find_agent_above
@@ -128,10 +129,19 @@ FromPerson = Annotated[str, Depends(person_of)]
 
 
 @router.post(OPERATIONS)
-@needs(Role.ADMIN)
-async def perform_request(site: OnSite, sender: FromSender, request: Request) -> Response:
+@needs(Role.OPERATOR)
+async def perform_request(
+    site: OnSite, sender: FromSender, caller: FromCaller, request: Request
+) -> Response:
     """Carry out a request of a command on this machine, served on the socket only (`guard.py`); answered, with the id of its job, once nothing can lose it."""
-    result = await perform_for(site, sender, decode_request(await request.body()))
+    operation = decode_request(await request.body())
+    if isinstance(operation, SetSchedule):
+        require(caller, Role.ADMIN)
+    if isinstance(operation, Answer) and operation.verdict is Verdict.ACCEPT:
+        require(caller, Role.ADMIN)
+    if isinstance(operation, SetSchedule | Answer):
+        operation = msgspec.structs.replace(operation, by=caller.name)
+    result = await perform_for(site, sender, operation)
     job = result.job if isinstance(result, Submitted | Answered) else result
     data = {"job_id": None if job is None else job.id}
     return Response(msgspec.json.encode(data), media_type=JSON)

@@ -94,13 +94,11 @@ class SessionResumption(Body):
     prompt: Prompt | None = Field(None, description="Prompt text.")
 
 
-class Word(Body):
-    """An override of a schedule."""
-
-    by: Line | None = Field(None, description="Name of the person who makes the change.")
+class Nothing(Body):
+    """No settings. Who makes a change is the caller, whatever a body says."""
 
 
-class NewRule(Word):
+class NewRule(Body):
     """Another rule for a schedule."""
 
     rule: Line = Field(description="An interval such as 30m, or a cron expression.")

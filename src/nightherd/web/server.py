@@ -37,6 +37,7 @@ from nightherd.web import (
     search,
     sessions,
     stream,
+    tokens,
     workflows,
     workspaces,
 )
@@ -67,7 +68,7 @@ DESCRIPTION = (
 ROOMS = (
     fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
-    login,
+    login, tokens,
 )  # fmt: skip
 
 

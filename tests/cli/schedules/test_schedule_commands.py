@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nightherd.host.machine import user_name
 from nightherd.model.agents.agent import Agent
 from nightherd.model.schedules.due import parse_rule
 from nightherd.model.schedules.rule import Schedule
@@ -45,7 +46,6 @@ def herd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with schedules; the test stands in it."""
     (tmp_path / "nightherd.yaml").write_text(FLEET)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("USER", "anna")
     return tmp_path
 
 
@@ -96,7 +96,7 @@ def test_an_override_says_who_set_it_and_is_taken_away_again(herd: Path, cli: Cl
     reset = cli("schedule", "reset", "shepherd/hourly", "--json").data
 
     assert (changed["rule"], changed["declared_rule"]) == ("0 4 * * * (UTC)", "every 1h")
-    assert changed["override"]["updated_by"] == "anna"
+    assert changed["override"]["updated_by"] == user_name()
     assert changed["next_run_at"][11:16] in ("04:00", "04:01", "04:02", "04:03", "04:04")
     assert (disabled["status"], disabled["next_run_at"]) == ("disabled", None)
     assert disabled["override"]["schedule"] == "0 4 * * *"
@@ -110,7 +110,7 @@ def test_enabling_wins_over_the_file(herd: Path, cli: Cli) -> None:
 
     assert (enabled["status"], enabled["enabled"]) == ("idle", True)
     assert enabled["next_run_at"] is not None
-    assert "it was enabled by anna at" in why["next"][0]
+    assert f"it was enabled by {user_name()} at" in why["next"][0]
     assert why["last_slot"] is None
     assert "no daemon is running, so schedules do not fire" in why["next"][-1]
 

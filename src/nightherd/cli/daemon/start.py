@@ -8,11 +8,13 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 
 import anyio
 import click
 from anyio.abc import TaskStatus
 
+from nightherd.cli.daemon.open import open_at_start
 from nightherd.cli.daemon.stop import check_free, launch, show_started
 from nightherd.cli.edge import document, say, show
 from nightherd.cli.fleet.load import load_fleet_to_start, warn_missing
@@ -59,6 +61,8 @@ def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None
         record = launch(invocation, agents)
         warn_missing(invocation, fleet, agents)
         show_started(invocation.screen, record)
+        if fleet.web.open_browser and record.address and invocation.screen.is_terminal:
+            open_at_start(invocation.new_state_directory(), invocation.screen.say)
         return
     run_in_front(invocation, agents, fleet)
 
@@ -81,6 +85,7 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         schedules=_scheduling_reports(screen),
         report=partial(say, screen),
         spell=command_for,
+        on_dashboard=_opener(invocation, fleet),
         agents=agents,
     )
     count = sum(len(agent.schedules) for agent in fleet.agents.values())
@@ -91,6 +96,21 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         anyio.run(run_daemon, post)
     except ExceptionGroup as group:
         raise unwrapped(group) from None
+
+
+def _opener(invocation: Invocation, fleet: Fleet) -> Callable[[], None]:
+    """Return what opens the dashboard once, where a person starts the daemon and wants that."""
+    screen, opened = invocation.screen, Event()
+
+    def open_once() -> None:
+        if opened.is_set() or not (fleet.web.open_browser and screen.is_terminal):
+            return
+        opened.set()
+        # In a thread: it asks this very process for a login code.
+        arguments = (invocation.new_state_directory(), partial(say, screen))
+        Thread(target=open_at_start, args=arguments, daemon=True).start()
+
+    return open_once
 
 
 def _worker_reports(

@@ -210,6 +210,8 @@ def show_started(screen: Screen, record: DaemonRecord) -> None:
     screen.flush()
     if record.socket is None:
         screen.say(f"the API is not served: {SERVING}")
+    if record.address is not None:
+        screen.say(f"dashboard: {record.address} (log in: nightherd open)")
     screen.say("watch: nightherd status")
 
 

@@ -51,7 +51,7 @@ def token() -> None:
     type=click.Choice([role.value for role in Role]),
     default=Role.OPERATOR.value,
     show_default=True,
-    help="What it may do: read; also start, cancel and answer; or everything.",
+    help="How much it may do: read; also start, cancel and answer; or everything.",
 )
 @json_option
 @click.pass_obj

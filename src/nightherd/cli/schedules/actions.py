@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import click
 
 from nightherd.cli.fleet.load import admitted, load_fleet_with_notices
+from nightherd.cli.inbox.answer import person
 from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.jobs.command import show_launch
 from nightherd.cli.operations import open_client
 from nightherd.cli.schedules.list import schedule_argument, show_schedule
 from nightherd.engine.operations.requests import RunSchedule, SetSchedule
 from nightherd.model.schedules.jobs import find_schedule
+from nightherd.wiring.stores import open_reader
 
 
 def _command(name: str, *more: str) -> Callable[[Callable[..., None]], click.Command]:
@@ -72,5 +74,6 @@ def _override(invocation: Invocation, reference: str, **said: Any) -> None:
 
 
 def _who(invocation: Invocation) -> str:
-    environ = invocation.environ
-    return environ.get("USER") or environ.get("LOGNAME") or f"user {os.getuid()}"
+    """Return who changes the schedule: the name of the token that is shown, else of the user on this machine."""
+    with closing(open_reader(invocation.new_state_directory())) as reader:
+        return person(invocation, reader)
