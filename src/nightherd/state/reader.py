@@ -32,10 +32,12 @@ from nightherd.model.notifications.notification import (
     TargetState,
 )
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
+from nightherd.model.sessions.filter import session_filter_of
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
 from nightherd.model.text import utc_text
 from nightherd.model.webhooks import Delivery
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceId, WorkspaceQuery
+from nightherd.state.filtered_sessions import session_statements
 from nightherd.state.job_reader import NEWEST
 from nightherd.state.rows import SqliteRows
 from nightherd.state.run_reader import SqliteRunReader
@@ -90,6 +92,13 @@ class SqliteReader(SqliteRunReader):
         if rows is None:
             return ()
         page = (query.before if query.before is not None else NEWEST, query.limit)
+        if query.filter is not None:
+            filter = session_filter_of(query)
+            if filter is None:
+                return ()
+            sessions = rows.select(Session, session_statements(filter, *page))
+            newest = sorted(sessions, key=lambda one: (one.created_at, one.number), reverse=True)
+            return newest[: query.limit]
         agent = query.agent
         status = query.status.value if query.status is not None else None
         mode = query.mode.value if query.mode is not None else None

@@ -32,6 +32,7 @@ from nightherd.model.notifications.notification import (
     TargetState,
 )
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
+from nightherd.model.sessions.filter import session_filter_of, session_fits
 from nightherd.model.sessions.session import (
     SESSION_LIFECYCLE,
     Session,
@@ -119,12 +120,10 @@ class MemoryReader(MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader):
         numbers = [row.number for row in newest]
         first = numbers.index(query.before) + 1 if query.before in numbers else 0
         found = [
+        filter = session_filter_of(query)
             row
             for row in newest[first:]
-            if row.removed_at is None
-            and query.agent in (None, row.agent)
-            and query.status in (None, row.status)
-            and query.mode in (None, row.mode)
+            if row.removed_at is None and filter is not None and session_fits(row, filter)
         ]
         return found[: query.limit]
 

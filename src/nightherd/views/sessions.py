@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from heapq import merge
 from itertools import islice
 from typing import Any, TypedDict
 
@@ -21,6 +20,7 @@ from nightherd.model.jobs.job import Job
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.journal.event import AssistantEvent
 from nightherd.model.journal.message import Speaker
+from nightherd.model.sessions.filter import session_filter_of
 from nightherd.model.sessions.observed import ObservedSession, lost_job_of, with_lost_job
 from nightherd.model.sessions.session import (
     Session,
@@ -120,26 +120,21 @@ def list_page(
 
 def _matching(reader: StateReader, query: SessionQuery, now: datetime) -> Iterator[Session]:
     """The sessions the query is about, newest first."""
-    match query.status:
-        case None | SessionStatus.ACTIVE | SessionStatus.COMPLETED:
-            return _rows(reader, query)
-        case SessionStatus.EXPIRED:
-            late = (_rows(reader, replace(query, status=status)) for status in WAITING)
-            return merge(
-                _rows(reader, query),
-                *((one for one in rows if is_expired(one, now)) for rows in late),
-                key=lambda session: (session.created_at, session.number),
-                reverse=True,
-            )
-        case _:
-            return (row for row in _rows(reader, query) if not is_expired(row, now))
-
-
-def _rows(reader: StateReader, query: SessionQuery) -> Iterator[Session]:
-    """Rows as they are, a page at a time."""
-    if query.status not in (*WAITING, SessionStatus.EXPIRED):
+    filter = session_filter_of(query)
+    if filter is None:
+        return iter(())
+    wanted = filter.statuses
+    if not set(wanted) & {*WAITING, SessionStatus.EXPIRED}:
         return iter(reader.list_sessions(replace(query, limit=query.limit + 1)))
-    return every_session(reader, replace(query, limit=max(query.limit + 1, PAGE)))
+    # Whether a waiting session has expired may not be on record yet, so more of them are read than are shown.
+    of_record = {*wanted, *(WAITING if SessionStatus.EXPIRED in wanted else ())}
+    statuses = tuple(status for status in SessionStatus if status in of_record)
+    rows = SessionQuery(
+        filter=replace(filter, statuses=statuses),
+        before=query.before,
+        limit=max(query.limit + 1, PAGE),
+    )
+    return (one for one in every_session(reader, rows) if status_at(one, now) in wanted)
 
 
 def every_session(reader: StateReader, query: SessionQuery) -> Iterator[Session]:

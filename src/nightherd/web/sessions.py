@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query, Response
 
 from nightherd.engine.operations.requests import ResumeSession, with_key
 from nightherd.model.access.role import Role
-from nightherd.model.sessions.session import SessionQuery, SessionStatus
+from nightherd.model.sessions.filter import parse_session_filter
+from nightherd.model.sessions.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.views.job_rows import JobRow
 from nightherd.views.sessions import (
     SessionDocument,
@@ -22,7 +23,7 @@ from nightherd.views.sessions import (
 from nightherd.web.api_context import OnSite
 from nightherd.web.caller import needs
 from nightherd.web.documents import NEXT, answers, document
-from nightherd.web.jobs import IfHeld, Key, job_answer
+from nightherd.web.jobs import Filter, IfHeld, Key, job_answer
 from nightherd.web.operations import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, SessionResumption
 from nightherd.wiring.machine import is_at_work
@@ -37,14 +38,22 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 @needs(Role.VIEWER)
 async def list_sessions(
     site: OnSite,
+    q: Filter = None,
     agent: Annotated[str | None, Query(max_length=200)] = None,
     status: SessionStatus | None = None,
+    mode: SessionMode | None = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 20,
     before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
 ) -> Response:
-    """The newest sessions, newest first."""
+    """The newest sessions, newest first; `before` is the `next_before` of the page before.
+
+    `q` is a filter as that of jobs, with the keys agent, status, mode, cost, since, until, schedule and channel.
+    """
     now = site.context.clock.now()
-    query = SessionQuery(agent=agent, status=status, before=before, limit=limit)
+    filter = None if q is None else parse_session_filter(q, now)
+    query = SessionQuery(
+        agent=agent, status=status, mode=mode, filter=filter, before=before, limit=limit
+    )
     journals = site.context.journals
     page = await site.ask(lambda reader: list_page(reader, journals, query, is_at_work, now))
     rows = [session_row(session) for session in page.sessions]

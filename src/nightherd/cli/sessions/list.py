@@ -14,6 +14,7 @@ from nightherd.cli.invocation import (
     before_option,
     json_option,
     page_option,
+    query_argument,
     status_option,
 )
 from nightherd.cli.jobs.event_text import event_text
@@ -32,6 +33,7 @@ from nightherd.cli.screen.render import (
 )
 from nightherd.model.jobs.lost import ObservedJob, lost_text
 from nightherd.model.journal.message import Speaker
+from nightherd.model.sessions.filter import parse_session_filter
 from nightherd.model.sessions.observed import lost_job_of, status_text
 from nightherd.model.sessions.session import (
     Session,
@@ -79,7 +81,8 @@ def session() -> None:
     """List, show, fork and manage sessions. SESSION is an id (nightherd's or the runtime's), a unique prefix, or @last."""
 
 
-@click.command("list", epilog="Example: nightherd session list --agent coder --status paused")
+@click.command("list", epilog="Example: nightherd session list status:paused since:2d parser")
+@query_argument
 @agent_filter
 @status_option(SessionStatus, "sessions")
 @click.option(
@@ -93,18 +96,24 @@ def session() -> None:
 @click.pass_obj
 def list_sessions(
     invocation: Invocation,
+    words: tuple[str, ...],
     agent: str | None,
     status: str | None,
     mode: str | None,
     limit: int,
     before: int | None,
 ) -> None:
-    """List sessions. The newest come first; cleaned-up sessions are left out."""
+    """List sessions. The newest come first; cleaned-up sessions are left out.
+
+    QUERY narrows the list: agent, status, mode, schedule, channel, cost, since and until, each as KEY:VALUE, and
+    words of the id, name, agent, channel or schedule. Separate several values of a key by commas.
+    """
     screen, now = invocation.screen, system_clock().now()
     query = SessionQuery(
         agent=agent,
         status=SessionStatus(status) if status else None,
         mode=SessionMode(mode) if mode else None,
+        filter=parse_session_filter(" ".join(words), now) if words else None,
         before=before,
         limit=limit,
     )
@@ -118,7 +127,7 @@ def list_sessions(
         screen.document("sessions", rows, now, next_before=page.next_before)
         return
     if not page.sessions:
-        is_filtered = any(given is not None for given in (agent, status, mode, before))
+        is_filtered = bool(agent or status or mode or before or words)
         screen.say("no such sessions" if is_filtered else "no sessions yet")
         more = "nightherd session list" if is_filtered else "nightherd run AGENT -p TEXT"
         screen.say(f"  try: {more}")
@@ -130,6 +139,7 @@ def list_sessions(
             "nightherd session list",
             page.next_before,
             limit,
+            words,
             agent=agent,
             status=status,
             mode=mode,

@@ -176,12 +176,31 @@ def why_not_join(current: Session, proposed: Session, at: datetime, *, is_used: 
     return next((f"session {current.id}: {reason}" for is_so, reason in checks if is_so), None)
 
 
+class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions fit: of every field that is set, one of its values (model/sessions/filter.py)."""
+
+    agents: tuple[str, ...] = ()
+    statuses: tuple[SessionStatus, ...] = ()
+    modes: tuple[SessionMode, ...] = ()
+    schedules: tuple[str, ...] = ()
+    """Each a name, or AGENT/NAME."""
+    channels: tuple[str, ...] = ()
+    least_cost: MicroUsd | None = None
+    most_cost: MicroUsd | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """Created before this."""
+    words: tuple[str, ...] = ()
+    """Each is somewhere in its id, agent, name, channel or schedule."""
+
+
 class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which sessions a list shows: newest first, `before` a number, at most `limit`."""
 
     agent: str | None = None
     status: SessionStatus | None = None
     mode: SessionMode | None = None
+    filter: SessionFilter | None = None
     before: int | None = None
     limit: int = 20
 
