@@ -22,6 +22,7 @@ from nightherd.testing import (
     run_waits_contract,
     state_contract,
     token_contract,
+    visit_contract,
     workspace_contract,
 )
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
@@ -37,6 +38,7 @@ from nightherd.testing.run_tree_contract import RUN_TREE_CHECKS
 from nightherd.testing.run_waits_contract import RUN_WAITS_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
 from nightherd.testing.token_contract import TOKEN_CHECKS
+from nightherd.testing.visit_contract import VISIT_CHECKS
 from nightherd.testing.workspace_contract import WORKSPACE_CHECKS
 from state.stores import STATES, StateFactory
 
@@ -53,6 +55,7 @@ from state.stores import STATES, StateFactory
         *INBOX_JOBS_CHECKS,
         *NOTIFICATION_CHECKS,
         *TOKEN_CHECKS,
+        *VISIT_CHECKS,
         *WORKSPACE_CHECKS,
         *RUN_CHECKS,
         *RUN_RULES_CHECKS,
@@ -82,6 +85,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (inbox_jobs_contract, INBOX_JOBS_CHECKS),
         (notification_contract, NOTIFICATION_CHECKS),
         (token_contract, TOKEN_CHECKS),
+        (visit_contract, VISIT_CHECKS),
         (workspace_contract, WORKSPACE_CHECKS),
         (run_contract, RUN_CHECKS),
         (run_rules_contract, RUN_RULES_CHECKS),

@@ -20,7 +20,7 @@ from nightherd.model.jobs.job import Job, JobQuery, JobStatus, TriggerType
 from nightherd.model.notifications.notification import NotificationId, NotificationQuery
 from nightherd.model.sessions.session import SessionKey, SessionMode, SessionQuery
 from nightherd.model.workflows.rows import RunQuery
-from nightherd.model.workflows.run import RunId
+from nightherd.model.workflows.run import RunId, RunStatus
 from nightherd.model.workspaces.workspace import WorkspaceQuery
 from nightherd.state.agreement import differences
 from nightherd.state.directory import init_state_directory
@@ -141,6 +141,13 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "list_overrides": (),
         "list_login_limits": (NOW,),
         "list_slots": ("grazer/daily", 5),
+        "find_browser_session": ("0" * 64,),
+        "browser_sessions_of": ("ada",),
+        "find_visit": ("ada",),
+        "count_ended_jobs": (NOW,),
+        "ended_jobs": (JobStatus.FAILED, NOW, 5),
+        "count_ended_runs": (NOW,),
+        "ended_runs": (RunStatus.FAILED, NOW, 5),
         "list_deliveries": ("hook", 5),
         "has_waiting_job": (("grazer",),),
         "count_open_jobs": (),

@@ -16,6 +16,7 @@ from nightherd.model.access.browser_session import (
     BrowserSession,
     EndBrowserSessions,
 )
+from nightherd.model.access.visit import MarkVisit, Visit
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.ids import WorkerId
@@ -132,6 +133,7 @@ Row = (
     | Token
     | AnswerLink
     | BrowserSession
+    | Visit
     | NotifyCursor
     | TargetState
     | Notification
@@ -272,6 +274,7 @@ Change = (
     | MakeLink
     | AddBrowserSession
     | EndBrowserSessions
+    | MarkVisit
     | DeclareTargets
     | FollowLedger
     | QueueNotifications

@@ -15,6 +15,8 @@ from nightherd.errors import RefusedError
 from nightherd.model import change as changes
 from nightherd.model.access import browser_session as browser_changes
 from nightherd.model.access import decisions as browsers
+from nightherd.model.access import visit_decisions as visits
+from nightherd.model.access.visit import MarkVisit
 from nightherd.model.change import Answer, Applied, Change, Refused, Why
 from nightherd.model.checkpoints import decisions as checkpoints
 from nightherd.model.checkpoints.checkpoint import RemoveCheckpoints
@@ -87,6 +89,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     token_changes.MakeLink: tokens.make_link,
     browser_changes.AddBrowserSession: browsers.add,
     browser_changes.EndBrowserSessions: browsers.end,
+    MarkVisit: visits.mark,
     notification_changes.DeclareTargets: notifications.declare,
     notification_changes.FollowLedger: notifications.follow,
     notification_changes.QueueNotifications: notifications.queue,

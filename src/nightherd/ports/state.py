@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from datetime import datetime
 
     from nightherd.model.access.browser_session import BrowserSession
+    from nightherd.model.access.visit import Visit
     from nightherd.model.agents.state import AgentState
     from nightherd.model.change import Answer, Change
     from nightherd.model.checkpoints.checkpoint import Checkpoint
@@ -224,6 +225,23 @@ class InboxReader(Protocol):
         """The sessions of a person that are not ended, the oldest first."""
 
 
+class VisitReader(Protocol):
+    """Questions about visits, and about what ended since one; parts of other jobs or runs are left out."""
+
+    def find_visit(self, person: str) -> Visit | None: ...
+    def count_ended_jobs(self, since: datetime) -> Mapping[JobStatus, int]:
+        """How many jobs ended at `since` or later, by how."""
+
+    def ended_jobs(self, status: JobStatus, since: datetime, limit: int) -> Sequence[Job]:
+        """The jobs that ended so at `since` or later, the last first, at most `limit`."""
+
+    def count_ended_runs(self, since: datetime) -> Mapping[RunStatus, int]:
+        """How many runs ended at `since` or later, by how."""
+
+    def ended_runs(self, status: RunStatus, since: datetime, limit: int) -> Sequence[WorkflowRun]:
+        """The runs that ended so at `since` or later, the last first, at most `limit`."""
+
+
 class NotificationReader(Protocol):
     """Questions about what people are told."""
 
@@ -313,6 +331,7 @@ class StateReader(
     FleetReader,
     SpendingReader,
     InboxReader,
+    VisitReader,
     NotificationReader,
     WorkspaceReader,
     RunReader,

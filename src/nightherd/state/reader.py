@@ -40,11 +40,11 @@ from nightherd.model.workspaces.workspace import Workspace, WorkspaceId, Workspa
 from nightherd.state.filtered_sessions import session_statements
 from nightherd.state.job_reader import NEWEST
 from nightherd.state.rows import SqliteRows
-from nightherd.state.run_reader import SqliteRunReader
 from nightherd.state.tables import TABLES
+from nightherd.state.visit_reader import SqliteVisitReader
 
 
-class SqliteReader(SqliteRunReader):
+class SqliteReader(SqliteVisitReader):
     """Every question about the state in `state_dir`; each answer is consistent in itself."""
 
     _table_names = TABLES

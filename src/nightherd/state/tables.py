@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from nightherd.model.access.browser_session import BrowserSession
+from nightherd.model.access.visit import Visit
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, InboxTexts
@@ -56,6 +57,7 @@ TABLES: Mapping[type[msgspec.Struct], str] = {
     Token: "tokens",
     AnswerLink: "answer_links",
     BrowserSession: "browser_sessions",
+    Visit: "visits",
     NotifyCursor: "notify_cursors",
     TargetState: "notify_targets",
     Notification: "notifications",

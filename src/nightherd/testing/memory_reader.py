@@ -46,13 +46,14 @@ from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.testing.memory_access import MemoryAccessReader
 from nightherd.testing.memory_runs import MemoryRunReader
+from nightherd.testing.memory_visits import MemoryVisitReader
 from nightherd.testing.memory_workspaces import MemoryWorkspaceReader
 
 if TYPE_CHECKING:
     from nightherd.testing.memory_state import MemoryRows
 
 
-class MemoryReader(MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader):
+class MemoryReader(MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader, MemoryVisitReader):
     """Every question about one memory state."""
 
     def __init__(self, rows: MemoryRows) -> None:
