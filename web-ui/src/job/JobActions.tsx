@@ -29,7 +29,7 @@ export function JobActions({ job }: { job: JobDocument }) {
     },
     onError: notifyError,
   });
-  const canResume = job.status === "suspended" || job.status === "interrupted";
+  const canResume = job.status === "suspended";
   const isBusy = !isOnline || !mayAct || act.isPending;
   return (
     <>

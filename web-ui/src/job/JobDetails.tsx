@@ -24,7 +24,7 @@ export function JobDetails({ job, outline }: { job: JobDocument; outline: Outlin
   return (
     <div className="min-h-0 flex-1 overflow-y-auto pt-3">
       <Section title="Asked">
-        <Markdown text={job.prompt ?? ""} />
+        <Markdown text={job.prompt} />
       </Section>
       {job.summary && (
         <Section title="Answer">
@@ -36,7 +36,7 @@ export function JobDetails({ job, outline }: { job: JobDocument; outline: Outlin
           head={["limit", "of", "used", "maximum", "then"]}
           rows={job.limits.map((row) => [
             row.per_day ? `${row.limit} per day` : row.limit,
-            row.owner ?? row.scope,
+            row.owner || row.scope,
             row.used ?? "",
             row.maximum ?? "none",
             row.on_reached,
@@ -61,7 +61,7 @@ export function JobDetails({ job, outline }: { job: JobDocument; outline: Outlin
             row.status,
             row.turns,
             usdText(row.cost_usd),
-            row.started_at === null ? "" : <Ago key="at" at={row.started_at} />,
+            <Ago key="at" at={row.started_at} />,
             row.error ?? "",
           ])}
         />
@@ -130,7 +130,7 @@ function WorkspaceDiff({ job }: { job: JobDocument }) {
   return (
     <Section title="Changed files" aside={`${diff.data.files.length}`}>
       {diff.data.files.length === 0 && <Empty>The job changed no files.</Empty>}
-      {diff.data.is_patch_left_out === true && (
+      {diff.data.is_patch_left_out && (
         <p className="text-sm text-faint">The patch is too large; use nightherd jobs diff.</p>
       )}
       {diff.data.patch && <PatchView patch={diff.data.patch} />}

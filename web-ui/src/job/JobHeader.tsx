@@ -59,7 +59,7 @@ export function JobHeader({
         {actions}
       </span>
       {job.error !== null && (
-        <p role="alert" className="w-full text-sm text-bad [overflow-wrap:anywhere]">
+        <p role="alert" className="w-full text-sm [overflow-wrap:anywhere] text-bad">
           {job.error.message}
         </p>
       )}
@@ -69,7 +69,7 @@ export function JobHeader({
 
 function CopyResume({ job }: { job: JobDocument }) {
   if (job.runtime_session_id === null) return null;
-  const directory = job.workspace?.directory ?? job.workspace?.root;
+  const directory = job.workspace?.root;
   const command = `claude --resume ${job.runtime_session_id}`;
   const line = directory === undefined ? command : `cd ${quote(directory)} && ${command}`;
   return (

@@ -21,6 +21,10 @@ const outline: Outline = {
     executions: 2,
     children: 1,
     tools: {},
+    answers: 2,
+    checkpoints: 0,
+    denied: 0,
+    prompts: 1,
   },
   segments: [
     {
@@ -64,6 +68,7 @@ const outline: Outline = {
       text: "its worker is gone",
       code: null,
       until: null,
+      no_worker_until: null,
     },
     {
       reason: "approval",
@@ -74,6 +79,7 @@ const outline: Outline = {
       text: "",
       code: null,
       until: null,
+      no_worker_until: null,
     },
   ],
   children: [

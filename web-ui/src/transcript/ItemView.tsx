@@ -173,7 +173,7 @@ function Notice({ item }: { item: NoticeItem }) {
 function Failed({ item }: { item: ErrorItem }) {
   return (
     <ItemFrame item={item} tone="bad">
-      <p className="text-sm font-medium whitespace-pre-wrap text-bad [overflow-wrap:anywhere]">
+      <p className="text-sm font-medium [overflow-wrap:anywhere] whitespace-pre-wrap text-bad">
         {item.event.code ? `error (${item.event.code}): ` : "error: "}
         {item.event.message}
       </p>

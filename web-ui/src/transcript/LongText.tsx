@@ -23,7 +23,7 @@ export function LongText({
   const shown = isOpen ? text.slice(0, MOST) : short;
   return (
     <div>
-      <pre className="overflow-x-auto rounded-md bg-raised px-2.5 py-2 font-mono text-xs whitespace-pre-wrap [overflow-wrap:anywhere]">
+      <pre className="overflow-x-auto rounded-md bg-raised px-2.5 py-2 font-mono text-xs [overflow-wrap:anywhere] whitespace-pre-wrap">
         <AnsiText text={shown} />
       </pre>
       {short.length < text.length && (

@@ -6,8 +6,7 @@ import { renderMarkdown } from "./markdown";
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
   const html = renderMarkdown(text);
   if (html === null) {
-    return <pre className="text-sm whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</pre>;
+    return <pre className="text-sm [overflow-wrap:anywhere] whitespace-pre-wrap">{text}</pre>;
   }
-  // eslint-disable-next-line no-restricted-syntax -- DOMPurify made it, and returns TrustedHTML
   return <div className="prose" dangerouslySetInnerHTML={{ __html: html }} />;
 });

@@ -37,7 +37,7 @@ function bodyOf(item: ToolItem, view: ToolView): ReactNode {
     case "bash":
       return (
         <>
-          <pre className="overflow-x-auto rounded-md bg-raised px-2.5 py-2 font-mono text-xs whitespace-pre-wrap [overflow-wrap:anywhere]">
+          <pre className="overflow-x-auto rounded-md bg-raised px-2.5 py-2 font-mono text-xs [overflow-wrap:anywhere] whitespace-pre-wrap">
             <span className="text-faint select-none">$ </span>
             <AnsiText text={view.command} />
           </pre>

@@ -1,0 +1,5 @@
+import { Page } from "../ui/Page";
+
+export default function AgentPage() {
+  return <Page title="Agent">{null}</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "../ui/Page";
+
+export default function JobsPage() {
+  return <Page title="Jobs">{null}</Page>;
+}

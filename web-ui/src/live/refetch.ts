@@ -1,0 +1,53 @@
+/** Which queries are fetched again when something changed: those whose `meta.live` names it. */
+
+import type { Query, QueryClient } from "@tanstack/react-query";
+
+/** At most one fetch of a query in this time, however often its rows change. */
+const PAUSE_MS = 1_000;
+
+export interface Refetcher {
+  changed: (kind: string, data: unknown) => void;
+  all: () => void;
+  stop: () => void;
+}
+
+/** A name is a kind of rows, such as `job`, or one row of it, such as `job:JOB`. */
+export function refetcherOf(client: QueryClient): Refetcher {
+  const pending = new Set<string>();
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  const flush = () => {
+    timer = null;
+    if (pending.size === 0) return;
+    const names = new Set(pending);
+    pending.clear();
+    void client.invalidateQueries({
+      predicate: (query) => liveOf(query).some((n) => names.has(n)),
+    });
+    timer = setTimeout(flush, PAUSE_MS);
+  };
+  return {
+    changed: (kind, data) => {
+      pending.add(kind);
+      const id = idOf(data);
+      if (id !== null) pending.add(`${kind}:${id}`);
+      // The first change shows at once; those that follow wait together.
+      if (timer === null) queueMicrotask(() => timer === null && flush());
+    },
+    all: () => void client.invalidateQueries({ predicate: (query) => liveOf(query).length > 0 }),
+    stop: () => {
+      if (timer !== null) clearTimeout(timer);
+    },
+  };
+}
+
+function liveOf(query: Query): readonly string[] {
+  const live = query.meta?.["live"];
+  return Array.isArray(live) ? (live as string[]) : [];
+}
+
+function idOf(data: unknown): string | null {
+  if (typeof data !== "object" || data === null) return null;
+  const { id, job_id: job } = data as { id?: unknown; job_id?: unknown };
+  const named = id ?? job;
+  return typeof named === "string" ? named : null;
+}

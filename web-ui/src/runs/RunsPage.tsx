@@ -1,0 +1,5 @@
+import { Page } from "../ui/Page";
+
+export default function RunsPage() {
+  return <Page title="Runs">{null}</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "../ui/Page";
+
+export default function SchedulesPage() {
+  return <Page title="Schedules">{null}</Page>;
+}
