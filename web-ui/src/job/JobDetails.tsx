@@ -24,7 +24,7 @@ export function JobDetails({ job, outline }: { job: JobDocument; outline: Outlin
   return (
     <div className="min-h-0 flex-1 overflow-y-auto pt-3">
       <Section title="Asked">
-        <Markdown text={job.prompt} />
+        <Markdown text={job.prompt ?? ""} />
       </Section>
       {job.summary && (
         <Section title="Answer">
@@ -36,9 +36,9 @@ export function JobDetails({ job, outline }: { job: JobDocument; outline: Outlin
           head={["limit", "of", "used", "maximum", "then"]}
           rows={job.limits.map((row) => [
             row.per_day ? `${row.limit} per day` : row.limit,
-            row.owner || row.scope,
+            row.owner ?? row.scope,
             row.used ?? "",
-            row.maximum ?? "none",
+            row.maximum,
             row.on_reached,
           ])}
         />

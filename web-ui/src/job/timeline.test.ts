@@ -7,8 +7,11 @@ const at = (second: number) => new Date(Date.UTC(2026, 0, 2) + second * 1000).to
 
 const outline: Outline = {
   job_id: "job-1",
+  agent: "coder",
   status: "running",
+  first_seq: 1,
   last_seq: 9,
+  span: 1,
   first_at: at(0),
   last_at: at(50),
   counts: {
