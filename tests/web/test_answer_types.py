@@ -139,12 +139,15 @@ async def fill(world: World) -> dict[str, str]:
     await world.submit("slow")
     coded = (await world.get("/v1/jobs?agent=coder")).data[0]["id"]
     item = (await world.get("/v1/inbox?kind=approval&agent=pusher")).data[0]["id"]
+    session = (await world.get(f"/v1/jobs/{coded}")).data["session_id"]
     return {
         "name": "hello",
         "agent": "hello",
         "job": coded,
         "item": item,
         "session": "@last",
+        "other": session,
+        "number": "1",
         "workspace": coded,
         "workflow": "flow",
         "run": "@last",
@@ -158,11 +161,15 @@ QUERIES = {
     "/v1/jobs/{job}/diff": ["?patch=false"],
     "/v1/inbox": ["?limit=2", "?status=decided"],
     "/v1/runs/{run}/events": ["?limit=500"],
+    "/v1/sessions": ["?q=agent:hello", "?mode=persistent"],
+    "/v1/sessions/{session}/messages": ["?after=1", "?before=2&limit=1"],
 }
 """More ways to ask than without anything."""
 INSTEAD = {
     "/v1/hooks/{name}/deliveries": "/v1/hooks/issues/deliveries",
     "/v1/search": "/v1/search?q=hello",
+    "/v1/sessions/{session}/messages/{number}": "/v1/sessions/{other}/messages/2",
+    "/v1/sessions/{session}/compare/{other}": "/v1/sessions/{other}/compare/@last?patch=true",
 }
 
 

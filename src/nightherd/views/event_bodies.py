@@ -91,15 +91,20 @@ def short_event(journals: Journals, job_id: JobId, event: Event) -> EventRow:
         if field != FULL_OUTPUT:
             cuts.append(_cut(job_id, event, field, stored.size))
     for field, value in document.items():
-        found: list[tuple[str, int]] = []
-        shortened = _shorten(value, field, 0, found)
-        if isinstance(shortened, dict | list) and _size(shortened) > VALUE_LIMIT:
-            shortened, found = None, [(field, _size(value))]
-        document[field] = shortened
+        document[field], found = cut_long_texts(value, field)
         cuts += [_cut(job_id, event, path, size) for path, size in found]
     if cuts:
         document["cut"] = cuts
     return cast("EventRow", document)
+
+
+def cut_long_texts(value: Any, field: str) -> tuple[Any, list[tuple[str, int]]]:
+    """Return a body with its long texts cut, and the path and size of each; None for one that stays too large."""
+    found: list[tuple[str, int]] = []
+    shortened = _shorten(value, field, 0, found)
+    if isinstance(shortened, dict | list) and _size(shortened) > VALUE_LIMIT:
+        return None, [(field, _size(value))]
+    return shortened, found
 
 
 def read_body(journals: Journals, job_id: JobId, seq: int, field: str | None) -> Body:

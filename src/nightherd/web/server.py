@@ -35,6 +35,7 @@ from nightherd.web import (
     problem,
     runs,
     search,
+    session_reading,
     sessions,
     stream,
     tokens,
@@ -66,7 +67,7 @@ DESCRIPTION = (
 
 
 ROOMS = (
-    fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
+    fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, session_reading, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
     login, tokens,
 )  # fmt: skip
