@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAMS = ("python", "mypy", "ruff", "lint-imports", "deptry")
+PROGRAMS = ("python", "mypy", "ruff", "lint-imports", "deptry", "web-ui")
 SMALL = {
     "PYTEST_XDIST_AUTO_NUM_WORKERS": "1",
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -21,7 +21,13 @@ STAND_IN = '#!/bin/sh\necho "heard $*"\nexit {status}\n'
 
 
 def run(
-    script: str, repository: Path, folder: Path, *, failing: str = "", python: str | None = None
+    script: str,
+    repository: Path,
+    folder: Path,
+    *,
+    failing: str = "",
+    python: str | None = None,
+    dashboard: str | None = None,
 ) -> tuple[int, str]:
     """How the script ends, and all it says, where the programs it calls only pass or fail."""
     (folder / "scripts").mkdir()
@@ -30,10 +36,13 @@ def run(
     programs = folder / ".venv/bin"
     programs.mkdir(parents=True)
     for name in PROGRAMS:
-        (programs / name).write_text(STAND_IN.format(status=int(name == failing)))
+        program = (folder / "scripts" if name == "web-ui" else programs) / name
+        program.write_text(STAND_IN.format(status=int(name == failing)))
         if name == "python" and python is not None:
-            (programs / name).write_text(python)
-        (programs / name).chmod(0o755)
+            program.write_text(python)
+        if name == "web-ui" and dashboard is not None:
+            program.write_text(dashboard)
+        program.chmod(0o755)
     done = subprocess.run(
         [folder / "scripts" / script],
         env={**os.environ, **SMALL},
@@ -55,6 +64,7 @@ def test_all_tests_and_checks_are_run_once(repository: Path, tmp_path: Path) -> 
         "ok      lint",
         "ok      rings",
         "ok      dependencies",
+        "ok      dashboard",
         "ok      types",
     ]
 
@@ -75,6 +85,16 @@ def test_one_that_fails_fails_the_whole_and_is_heard(
     assert status == 1
     assert "heard" in said
     assert ("failed:" in said) == (script == "check" or program != "python")
+
+
+def test_a_check_that_could_not_be_made_is_said(repository: Path, tmp_path: Path) -> None:
+    assert run("check", repository, tmp_path)[1].count("!!") == 0
+
+    again = tmp_path / "again"
+    again.mkdir()
+    status, said = run("check", repository, again, dashboard="#!/bin/sh\necho '!! not checked'\n")
+
+    assert (status, "ok      dashboard\n!! not checked\n" in said) == (0, True)
 
 
 FLAKY = """\
