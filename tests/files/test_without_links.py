@@ -49,6 +49,16 @@ def test_file_is_of_whom_its_directory_is_of(tmp_path: Path) -> None:
     assert (status.st_uid, status.st_gid) == owner
 
 
+def test_directories_that_are_made_are_of_whom_those_around_them_are_of(tmp_path: Path) -> None:
+    owner = (1000, 1001) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    (tmp_path / "old").mkdir()
+    os.chown(tmp_path / "old", *owner)
+    make_directories(tmp_path, "old/new/inner")
+    for name in ("old", "old/new", "old/new/inner"):
+        status = (tmp_path / name).stat()
+        assert (status.st_uid, status.st_gid) == owner
+
+
 def test_git_file_that_names_a_directory_of_something_else_names_nothing(tmp_path: Path) -> None:
     secrets = tmp_path / "secrets"
     secrets.mkdir()

@@ -49,15 +49,26 @@ def replace_without_links(
 
 
 def make_directories(root: Path, name: str) -> None:
-    """Make the directory `name` below `root`, and those on the way to it; `OSError` where one of them is a link."""
+    """Make the directory `name` below `root`, and those on the way to it; `OSError` where one of them is a link.
+
+    Those that are made belong to the owner of the directory they are in, as far as that can be.
+    """
     directory = open_directory(root)
     try:
         for part in Path(name).parts:
+            is_new = False
             with suppress(FileExistsError):
                 os.mkdir(part, dir_fd=directory)
+                is_new = True
             inner = os.open(
                 part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory
             )
+            try:
+                if is_new:
+                    _give_to_owner(inner, directory)
+            except BaseException:
+                os.close(inner)
+                raise
             os.close(directory)
             directory = inner
     finally:
@@ -65,7 +76,7 @@ def make_directories(root: Path, name: str) -> None:
 
 
 def _give_to_owner(handle: int, directory: int) -> None:
-    """Where root writes, the file is of whom its directory is of: an agent that runs as another user can go on with it."""
+    """Where root writes, a file or directory is of whom its directory is of: an agent that runs as another user can go on with it."""
     if os.geteuid() == 0:
         status = os.stat(".", dir_fd=directory)
         os.fchown(handle, status.st_uid, status.st_gid)

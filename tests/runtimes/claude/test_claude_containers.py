@@ -160,3 +160,34 @@ def test_question_and_approval_reach_a_person_and_their_answers_go_inside(
     assert (done["status"], done["summary"]) == ("completed", "Done.")
     assert (stage.work / "times").read_text() == "once\n"
     assert "python3" in herd.results()[-1]
+
+
+@pytest.mark.parametrize("kind", ["companions", "transcript"])
+@pytest.mark.either_runtime
+def test_links_in_claudes_directory_bring_nothing_of_the_machine(
+    stage: ClaudeStage,
+    docker_engine: DockerEngine,
+    container_image: str,
+    claude_program: str,
+    kind: str,
+) -> None:
+    secrets = stage.root / "secrets"
+    secrets.mkdir()
+    (secrets / "key").write_text(f"{SECRET}\n")
+    made = {
+        "companions": f"ln -s {secrets} ${{f%.jsonl}}",
+        "transcript": f"rm $f; ln -s {secrets}/key $f",
+    }
+    command = f"cd ${{CLAUDE_CONFIG_DIR}}/projects/*; f=$(echo *.jsonl); {made[kind]}; ls -l"
+    answers = bash(command), Say(text="Done."), Say(text="Again."), Say(text="Anew.")
+    with serve(docker_engine, *answers) as api:
+        herd = Herd(stage, docker_engine, container_image, api, claude_program)
+        herd.nightherd("run", "one", "--session", "persistent", "-p", "go", "--quiet")
+        linked = herd.results()
+        again = herd.nightherd("session", "resume", "@last", "-p", "and now?", "--quiet")
+
+    assert f"-> {secrets}" in linked[0]
+    assert again.returncode == 0, again.stderr
+    files = [path for path in (herd.root / ".nightherd").rglob("*") if path.is_file()]
+    copies = [path for path in files if not path.is_symlink()]
+    assert not [path for path in copies if SECRET.encode() in path.read_bytes()]

@@ -8,6 +8,7 @@ for the answer. Without an answer the call does not run.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from nightherd.files.regular import open_regular
 from nightherd.files.without_links import replace_without_links
 from nightherd.model.journal.event import Event, SystemEvent, ToolResultEvent, payload_of
 from nightherd.model.journal.system import Reviewed, SystemSubtype
+from nightherd.runtimes.claude.transcripts.claude_files import ClaudeFiles
 
 DEFERRED = b'"hook_deferred_tool"'
 SPOKEN = b'"type":"assistant"'
@@ -80,10 +82,12 @@ def deferred_call(transcript: bytes) -> DeferredCall | None:
             return None
 
 
-def deferred_in(transcript: Path) -> DeferredCall | None:
+def deferred_in(transcript: Path, files: ClaudeFiles) -> DeferredCall | None:
     """Return the call that Claude will propose when it resumes the session of this file."""
     try:
-        return deferred_call(transcript.read_bytes())
+        with files.open(transcript) as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - TAIL - 1, 0))
+            return deferred_call(file.read())
     except OSError:
         return None
 

@@ -29,6 +29,7 @@ from nightherd.model.journal.event import (
 )
 from nightherd.model.journal.system import ToolProgress, Warned
 from nightherd.runtimes.claude.deferred import answer_in, question_in
+from nightherd.runtimes.claude.transcripts.claude_files import ClaudeFiles, OwnFiles
 
 PATIENCE = timedelta(seconds=30)
 """How long a call that is in the journal may take to be in the transcript. Claude flushes it every 100 ms."""
@@ -118,7 +119,8 @@ class Gate:
         self._passed: set[str] = set()
         self._recorded_after: dict[str, float] = {}
         """How long each call had waited when it was first found in the journal."""
-        self._written = WrittenCalls()
+        self.written = WrittenCalls()
+        """Which calls Claude's transcript has."""
         self._is_closed = False
         self._has_warned = False
 
@@ -179,7 +181,7 @@ class Gate:
         if call is None:
             return denied("this version of Claude does not announce its tool calls")
         is_recorded = call in self._recorded
-        if is_recorded and self._written.has(asked.transcript, call, asked.agent):
+        if is_recorded and self.written.has(asked.transcript, call, asked.agent):
             self._passed.add(call)
             refusal = self.refuse(asked.tool, asked.input)
             return PASS if refusal is None else denied(refusal)
@@ -306,28 +308,41 @@ def _text(value: object) -> str | None:
 
 IDS = re.compile(rb'"id":\s*"([^"]+)"')
 AGENTS = "subagents"
+AT_ONCE = 64 * 1024 * 1024
+"""Bytes that are read at once; the next look reads on."""
 
 
 class WrittenCalls:
     """Follows the transcripts of one run. Each file is read once; only whole lines count."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: ClaudeFiles | None = None) -> None:
+        """`files` reads them; None for those of this machine's user."""
+        self._claude = files if files is not None else OwnFiles()
         self._files: dict[Path, _File] = {}
 
     def has(self, transcript: Path, call: str, agent: str | None = None) -> bool:
         """Return whether the transcript has the call; with `agent`, that of this sub-agent may have it."""
-        if agent is not None and self._file(_agent_transcript(transcript, agent)).has(call):
+        if agent is not None and self._file(self._of_agent(transcript, agent)).has(call):
             return True
         # Old versions write what sub-agents do into the one transcript there is.
         return self._file(transcript).has(call)
 
     def _file(self, path: Path) -> _File:
-        return self._files.setdefault(path, _File(path))
+        return self._files.setdefault(path, _File(path, self._claude))
+
+    def _of_agent(self, transcript: Path, agent: str) -> Path:
+        """Where Claude writes what a sub-agent does; deeper down for those that a workflow started."""
+        folder, name = transcript.with_suffix("") / AGENTS, f"agent-{agent}.jsonl"
+        if self._claude.size(folder / name):
+            return folder / name
+        below = (path for path in self._claude.below(folder) if path.name == name)
+        return folder / next(below, name)
 
 
 class _File:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claude: ClaudeFiles) -> None:
         self._path = path
+        self._claude = claude
         self._read = 0
         self._ids: set[bytes] = set()
 
@@ -338,25 +353,18 @@ class _File:
         return wanted in self._ids
 
     def _read_on(self) -> None:
+        size = self._claude.size(self._path)
+        if size < self._read:  # it was replaced
+            self._read = 0
+        if size == self._read:
+            return
         try:
-            size = self._path.stat().st_size
-            if size < self._read:  # it was replaced
-                self._read = 0
-            if size == self._read:
-                return
-            with self._path.open("rb") as file:
+            with self._claude.open(self._path) as file:
                 file.seek(self._read)
-                grown = file.read()
+                grown = file.read(AT_ONCE)
         except OSError:
             return
-        whole = grown[: grown.rfind(b"\n") + 1]
-        self._read += len(whole)
-        self._ids.update(IDS.findall(whole))
-
-
-def _agent_transcript(transcript: Path, agent: str) -> Path:
-    """Where Claude writes what a sub-agent does; deeper down for those that a workflow started."""
-    folder, name = transcript.with_suffix("") / AGENTS, f"agent-{agent}.jsonl"
-    if not (folder / name).exists():
-        return next(folder.rglob(name), folder / name)
-    return folder / name
+        # A line that is longer than all that is read at once is of nobody's making but an agent's.
+        end = grown.rfind(b"\n") + 1 or (AT_ONCE if len(grown) == AT_ONCE else 0)
+        self._read += end
+        self._ids.update(IDS.findall(grown[:end]))

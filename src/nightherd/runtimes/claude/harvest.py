@@ -12,15 +12,17 @@ from nightherd.model.sessions.session import SessionMode
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.memory import Memory, read_memory
 from nightherd.runtimes.claude.opening import Opening, is_note
+from nightherd.runtimes.claude.transcripts.claude_files import ClaudeFiles
 from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
 
 
 class Harvest:
     """The transcripts of one run below `root`. Nothing that goes wrong with them stops the run."""
 
-    def __init__(self, root: Path, request: RuntimeRequest) -> None:
+    def __init__(self, root: Path, request: RuntimeRequest, files: ClaudeFiles) -> None:
         self._root = root
         self._request = request
+        self._files = files
         self._kept: KeptTranscript | None = None
         self._has_failed = False
 
@@ -38,9 +40,7 @@ class Harvest:
             self._kept = kept
         if not was_put_back:
             return ()
-        text = (
-            f"claude had lost session {opening.resume} or a part of it; nightherd restored its copy"
-        )
+        text = f"session {opening.resume}, or a part of it, was not where claude looks; nightherd restored its copy"
         return (_warning("transcript_put_back", text),)
 
     def memory(self, session: str) -> Memory | None:
@@ -83,6 +83,7 @@ class Harvest:
             session,
             environment=self._request.environment,
             directory=self._request.agent.working_directory,
+            files=self._files,
         )
 
 

@@ -22,7 +22,7 @@ from nightherd.model.journal.system import Warned
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.claude.answer import Price, no_price
 from nightherd.runtimes.claude.deferred import deferred_in
-from nightherd.runtimes.claude.gate import Gate
+from nightherd.runtimes.claude.gate import Gate, WrittenCalls
 from nightherd.runtimes.claude.harvest import Harvest
 from nightherd.runtimes.claude.installation import (
     InstalledClaude,
@@ -40,10 +40,12 @@ from nightherd.runtimes.claude.opening import (
 )
 from nightherd.runtimes.claude.outcome import cannot_wait, not_proposed, stalled
 from nightherd.runtimes.claude.review import PEOPLE, waits_for_people, with_review
-from nightherd.runtimes.claude.transcripts.places import transcript_path
+from nightherd.runtimes.claude.transcripts.claude_files import ClaudeFiles, OwnFiles, SharedFiles
+from nightherd.runtimes.claude.transcripts.places import config_directory, transcript_path
 from nightherd.runtimes.claude.translate import Translator, begins_turn
 from nightherd.runtimes.claude.usage_limit import UsageLimits, zone_of
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.keeper.place import FilesThere
 
 GRACE = timedelta(seconds=5)
 IDLE_LIMIT = timedelta(minutes=15)
@@ -179,8 +181,10 @@ class ClaudeRuntime(ABC):
         self, request: RuntimeRequest, run: Run, keepers: Keepers
     ) -> AsyncGenerator[Event, None]:
         """One conversation from its start to its end, with its transcript kept."""
-        harvest = Harvest(self._transcripts, request) if self._transcripts is not None else None
-        opening, notices = await to_thread.run_sync(self._completed, request, run, harvest)
+        files, harvest = _files(request, keepers.place), None
+        if self._transcripts is not None:
+            harvest = Harvest(self._transcripts, request, files)
+        opening, notices = await to_thread.run_sync(self._completed, request, run, harvest, files)
         for event in notices:
             yield event
         translator = Translator(
@@ -194,6 +198,7 @@ class ClaudeRuntime(ABC):
             answered=opening.deferred.call if opening.deferred and opening.has_result else None,
         )
         gate = with_review(self.make_gate(), request, opening, keepers.place)
+        gate.written = WrittenCalls(files)
         conversation = self._converse(request, opening, keepers, gate)
         last: Event | None = None
         warnings: tuple[Event, ...] = ()
@@ -224,7 +229,7 @@ class ClaudeRuntime(ABC):
             yield last
 
     def _completed(
-        self, request: RuntimeRequest, run: Run, harvest: Harvest | None
+        self, request: RuntimeRequest, run: Run, harvest: Harvest | None, files: ClaudeFiles
     ) -> tuple[Opening, tuple[Event, ...]]:
         """Return the opening with all that the model has to know, and what is recorded before it is sent."""
         opening, memory = run.opening, None
@@ -233,7 +238,8 @@ class ClaudeRuntime(ABC):
             notices = harvest.put_in_place(opening)
             memory = harvest.memory(opening.resume)
         if opening.resume is not None:
-            opening = replace(opening, deferred=deferred_in(_transcript(request, opening.resume)))
+            deferred = deferred_in(_transcript(request, opening.resume), files)
+            opening = replace(opening, deferred=deferred)
         environment = request.environment
 
         def keeps() -> bool:
@@ -291,6 +297,11 @@ def _recorded(
     yield from gate.record(event)
     if harvest is not None:
         yield from harvest.follow(session)
+
+
+def _files(request: RuntimeRequest, place: FilesThere) -> ClaudeFiles:
+    """Claude's own files at the place of the run."""
+    return SharedFiles(config_directory(request.environment)) if place.is_container else OwnFiles()
 
 
 def _transcript(request: RuntimeRequest, session: str) -> Path:

@@ -203,10 +203,11 @@ class ContainerRuntime:
 
     def _config_directory(self, session: str, user: Ids) -> Path:
         """Claude's own directory for this session: its transcripts, which no other agent sees."""
-        folder = self._containers.root / "sessions" / session
-        config = folder / "claude"
+        # Its real path: below it no link is followed, because an agent could have made it.
+        root = Path(os.path.realpath(self._containers.root))
+        config = root / "sessions" / session / "claude"
         config.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._containers.root.chmod(0o700)
+        root.chmod(0o700)
         give(config, user)
         return config
 

@@ -17,9 +17,15 @@ from typing import BinaryIO
 from nightherd.errors import StateFileError
 from nightherd.files.atomic import atomic_write_file, sync_directory, temp_path_for
 from nightherd.files.paths import safe_name
+from nightherd.runtimes.claude.transcripts.claude_files import (
+    PRIVATE_FILE,
+    ClaudeFiles,
+    OwnFiles,
+    copy_to,
+    make_private,
+)
 from nightherd.runtimes.claude.transcripts.places import expected_path, transcript_path
 
-PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 GROWING = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 BLOCK = 1024 * 1024
 
@@ -27,7 +33,9 @@ BLOCK = 1024 * 1024
 class TranscriptCopy:
     """The copy of one session's transcript, `<uuid>.jsonl`, or `<uuid>.jsonl.gz` while it is packed."""
 
-    def __init__(self, root: Path, uuid: str) -> None:
+    def __init__(self, root: Path, uuid: str, files: ClaudeFiles | None = None) -> None:
+        """`files` reads what the copy is of."""
+        self._files = files if files is not None else OwnFiles()
         self.path = root / f"{uuid}.jsonl"
         self._packed = root / f"{uuid}.jsonl.gz"
         self._left_at = -1
@@ -63,14 +71,11 @@ class TranscriptCopy:
         A source that is another transcript than before does not overwrite the copy, which is put aside. A
         source that is gone, or shorter than the copy, changes nothing.
         """
-        try:
-            size = source.stat().st_size
-        except OSError:
-            return False
-        if size == self._left_at:
+        size = self._files.size(source)
+        if size in (0, self._left_at):
             return False
         self.unpack()
-        with source.open("rb") as original, self._held() as copy:
+        with self._files.open(source) as original, self._held() as copy:
             kept = os.fstat(copy.fileno()).st_size
             if kept > size:
                 return False
@@ -163,14 +168,6 @@ class TranscriptCopy:
         self.path.rename(aside)
 
 
-def make_private(directory: Path) -> None:
-    """A directory that only its owner sees into, and so are those above it that have to be made."""
-    if directory.is_dir():
-        return
-    make_private(directory.parent)
-    directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
-
-
 def _begins_with(original: BinaryIO, copy: BinaryIO, size: int) -> bool:
     copy.seek(0)
     left = size
@@ -196,11 +193,19 @@ class KeptTranscript:
     """The transcript of one session: Claude's own file, and our copy of it."""
 
     def __init__(
-        self, root: Path, uuid: str, *, environment: Mapping[str, str], directory: str
+        self,
+        root: Path,
+        uuid: str,
+        *,
+        environment: Mapping[str, str],
+        directory: str,
+        files: ClaudeFiles | None = None,
     ) -> None:
+        """`files` reads and writes Claude's own files; None for those of this machine's user."""
         self.uuid = safe_name(uuid)
         self._root = root
-        self._copy = TranscriptCopy(root, self.uuid)
+        self._files = files if files is not None else OwnFiles()
+        self._copy = TranscriptCopy(root, self.uuid, self._files)
         self._environment = environment
         self._directory = directory
         self._source: Path | None = None
@@ -223,16 +228,16 @@ class KeptTranscript:
         self._copy.add(self._second_lines(self._copy.read()))
         copy = self._copy.read()
         ours = _whole_lines(copy)
-        if not ours or _size(self.source) >= len(ours):
-            _end_last_line(self.source)
+        if not ours or self._files.size(self.source) >= len(ours):
+            with suppress(OSError):  # there is none
+                self._files.end_last_line(self.source)
             self._link()
             return False
         if len(ours) < len(copy):
             self._copy.cut(len(ours))
         target = self.source
-        _put_aside_unless_part(target, ours)
-        make_private(target.parent)
-        atomic_write_file(target, ours)
+        self._put_aside_unless_part(target, ours)
+        self._files.replace(target, ours)
         self._put_companions_back(target.with_suffix(""))
         self._link()
         return True
@@ -256,15 +261,15 @@ class KeptTranscript:
     def newest_lines(self) -> Iterator[bytes]:
         """Every line of Claude's file, or of our copy when that has more. Nothing is changed by looking."""
         copied = self._copy.peek()
-        if _size(self.source) < len(copied):
+        if self._files.size(self.source) < len(copied):
             yield from copied.splitlines()
             return
-        with suppress(OSError):
-            yield from self.source.read_bytes().splitlines()
+        with suppress(OSError), self._files.open(self.source) as file:
+            yield from file.read().splitlines()
 
     def tail(self, size: int) -> list[bytes]:
         """The whole lines among the last `size` bytes of Claude's file."""
-        with suppress(OSError), self.source.open("rb") as file:
+        with suppress(OSError), self._files.open(self.source) as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(end - size, 0))
             lines = file.read().splitlines()
@@ -279,12 +284,7 @@ class KeptTranscript:
         )
         if source == expected or not source.exists():
             return
-        make_private(expected.parent)
-        try:
-            os.link(source, expected)
-        except OSError:  # the disk has no hard links, or another run was faster
-            if not expected.exists():
-                atomic_write_file(expected, source.read_bytes())
+        self._files.link(source, expected)
         self._source = expected
 
     def _seconds(self) -> list[Path]:
@@ -307,52 +307,31 @@ class KeptTranscript:
     def _copy_companions(self) -> None:
         """What subagents and tools of the session wrote."""
         beside = self.source.with_suffix("")
-        if beside.is_dir():
-            _copy_newer(beside, self._root / self.uuid)
+        for path in self._files.below(beside):
+            with suppress(OSError), self._files.open(beside / path) as file:
+                copy_to(file, self._root / self.uuid / path)
 
     def _put_companions_back(self, target: Path) -> None:
         ours = self._root / self.uuid
-        if ours.is_dir():
-            _copy_newer(ours, target)
+        for path in OwnFiles().below(ours):
+            data = (ours / path).read_bytes()
+            if self._files.size(target / path) != len(data):
+                self._files.replace(target / path, data)
 
-
-def _copy_newer(source: Path, target: Path) -> None:
-    for path in sorted(source.rglob("*")):
-        copy = target / path.relative_to(source)
-        if path.is_symlink() or not path.is_file():
-            continue
-        if copy.exists() and copy.stat().st_size == path.stat().st_size:
-            continue
-        make_private(copy.parent)
-        shutil.copyfile(path, copy)
-        copy.chmod(0o600)
+    def _put_aside_unless_part(self, path: Path, ours: bytes) -> None:
+        try:
+            with self._files.open(path) as file:
+                is_part = ours.startswith(file.read())
+        except FileNotFoundError:
+            return
+        except OSError:  # a link or a directory, which a container's agent has put there
+            is_part = False
+        if not is_part:
+            self._files.put_aside(path, f"{path.name}.before-nightherd")
 
 
 def _whole_lines(data: bytes) -> bytes:
     return data[: data.rfind(b"\n") + 1]
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _end_last_line(path: Path) -> None:
-    """A line that a killed Claude did not finish must not swallow the next one."""
-    with suppress(OSError), path.open("r+b") as file:
-        size = file.seek(0, os.SEEK_END)
-        if size:
-            file.seek(size - 1)
-            if file.read(1) != b"\n":
-                file.write(b"\n")
-
-
-def _put_aside_unless_part(path: Path, ours: bytes) -> None:
-    with suppress(FileNotFoundError):
-        if not ours.startswith(path.read_bytes()):
-            path.rename(path.with_name(f"{path.name}.before-nightherd"))
 
 
 def _is_new(line: bytes, known: set[bytes]) -> bool:

@@ -19,7 +19,7 @@ from claude_agent_sdk import (
 
 from nightherd.files.atomic import append_jsonl
 from nightherd.files.paths import safe_child
-from nightherd.runtimes.claude.transcripts.keeping import make_private
+from nightherd.runtimes.claude.transcripts.claude_files import make_private
 
 LINES = ".jsonl"
 
