@@ -27,7 +27,7 @@ from nightherd.model.inbox import decisions as inbox
 from nightherd.model.inbox import token as token_changes
 from nightherd.model.inbox import token_decisions as tokens
 from nightherd.model.jobs import changes as job_changes
-from nightherd.model.jobs import claim_decisions, suspend_decisions
+from nightherd.model.jobs import claim_decisions, runtime_decisions, suspend_decisions
 from nightherd.model.jobs import decisions as jobs
 from nightherd.model.jobs.changes import FailSuspended, FailWaiting
 from nightherd.model.jobs.overrides import AmendJob
@@ -48,8 +48,8 @@ from nightherd.model.workspaces import decisions as workspaces
 DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     job_changes.SubmitJob: schedules.submit,
     job_changes.StartExecution: jobs.start,
-    job_changes.RecordRuntimeSession: jobs.record_runtime_session,
-    job_changes.RecordContainer: jobs.record_container,
+    job_changes.RecordRuntimeSession: runtime_decisions.record_runtime_session,
+    job_changes.RecordContainer: runtime_decisions.record_container,
     job_changes.SettleExecution: jobs.settle,
     job_changes.SuspendExecution: suspend_decisions.suspend,
     job_changes.ResumeJob: suspend_decisions.resume,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from model.checked_rows import CheckedRows
 from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.ids import SessionId
-from nightherd.model.jobs.changes import SubmitJob
+from nightherd.model.jobs.changes import RecordContainer, SubmitJob
 from nightherd.model.jobs.job import Job, JobTexts
 from nightherd.model.sessions.changes import (
     ExpireSession,
@@ -25,6 +25,7 @@ from nightherd.model.sessions.session import (
     SessionStatus,
     expires_at,
     is_expired,
+    move_of,
 )
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 
@@ -114,6 +115,34 @@ def test_session_that_does_not_fit_is_left_and_the_job_knows_why(
     assert home_of(rows, 2).id != home_of(rows, 1).id
     assert reason in (note_of(rows, 2) or "")
     assert (home_of(rows, 3).id, note_of(rows, 3)) == (home_of(rows, 2).id, None)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_session_is_where_its_last_job_ran(inside: bool) -> None:
+    rows = after_one_job(shared(1, docker_enabled=not inside))
+    found = RecordContainer(job_id=job_id(2), epoch=1, container_id="c1" if inside else None)
+    session = replace(home_of(rows, 1), turn_count=1)
+
+    moved = move_of(session, is_inside=inside)
+    into = replace(submit(2, mode=SessionMode.PERSISTENT), into=session.id)
+    for change in (into, start(2), found, settle(2)):
+        assert isinstance(rows.apply(change), Applied)
+    rows.apply(shared(3, docker_enabled=inside))
+
+    places = ("on this machine", "in a container")
+    before, now = places if inside else places[::-1]
+    assert moved == f"session {session.id} was {before} before, and continues {now}"
+    assert home_of(rows, 2).docker_enabled is inside
+    assert move_of(home_of(rows, 2), is_inside=inside) is None
+    assert (home_of(rows, 3).id, note_of(rows, 3)) == (session.id, None)
+
+
+def test_session_in_which_nothing_was_said_does_not_move() -> None:
+    rows = CheckedRows()
+    rows.apply(shared(1))
+
+    assert move_of(home_of(rows, 1), is_inside=True) is None
+    assert move_of(replace(home_of(rows, 1), runtime_session_id="r1"), is_inside=True) is not None
 
 
 def test_session_that_went_unused_for_too_long_is_expired_and_a_new_one_begins() -> None:

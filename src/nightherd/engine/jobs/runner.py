@@ -40,14 +40,15 @@ from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef, run_elsewhere
 from nightherd.model.change import Answer, Applied, Change, Refused, Why
 from nightherd.model.ids import JobId, generate_execution_id
-from nightherd.model.jobs.changes import StartExecution
+from nightherd.model.jobs.changes import RecordContainer, StartExecution
 from nightherd.model.jobs.job import ExitReason, Job, JobTexts
 from nightherd.model.jobs.lost import HANDED_OVER
 from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome, Tally
 from nightherd.model.jobs.overrides import overridden
-from nightherd.model.journal.system import Suspension
+from nightherd.model.journal.event import describe
+from nightherd.model.journal.system import Suspension, Warned
 from nightherd.model.schedules.jobs import for_schedule
-from nightherd.model.sessions.session import Session
+from nightherd.model.sessions.session import Session, move_of
 from nightherd.ports import Journal, RuntimeRequest
 
 
@@ -176,6 +177,7 @@ class JobRunner(msgspec.Struct, kw_only=True):
         try:
             with self.recorder.into(self._open_journal()):
                 begun = self._begin()
+                await self._note_place()
                 stop = await self._loop(begun)
                 if stop is None:
                     return await self._hand_over(HANDED_OVER)
@@ -210,7 +212,20 @@ class JobRunner(msgspec.Struct, kw_only=True):
             repeats=self.agent.runtime.repeats_calls,
         )
         self.before = begun.before
+        if self.session is not None:
+            moved = move_of(self.session, is_inside=self.agent.container is not None)
+            if moved is not None:
+                self.recorder.record(describe(Warned(code="session_moved"), moved))
         return begun
+
+    async def _note_place(self) -> None:
+        """Record that the session is on this machine; where it is in a container, the runtime says in which."""
+        was_inside = self.session is not None and self.session.docker_enabled
+        if was_inside and self.agent.container is None:
+            job = self.job
+            note = RecordContainer(job_id=job.id, epoch=job.epoch, container_id=None)
+            (answer,) = await self.context.state.apply([note])
+            job_of(answer)
 
     async def _loop(self, begun: Begun) -> Stop | None:
         """Let the runtime run; return how it ended or why it waits, None when the job is handed over."""

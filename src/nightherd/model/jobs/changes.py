@@ -67,11 +67,11 @@ class RecordRuntimeSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordContainer(msgspec.Struct, frozen=True, kw_only=True):
-    """The execution runs in this container from now on."""
+    """The execution runs in this container from now on, or in none; its session is where it runs."""
 
     job_id: JobId
     epoch: int
-    container_id: str
+    container_id: str | None
 
 
 class SettleExecution(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,8 +26,6 @@ from nightherd.model.jobs.begun_execution import begun_execution
 from nightherd.model.jobs.changes import (
     CancelJob,
     LoseExecution,
-    RecordContainer,
-    RecordRuntimeSession,
     SettleExecution,
     StartExecution,
     SubmitJob,
@@ -218,42 +216,6 @@ def _not_yet(
     if limit is not None:
         return Refused(why=Why.RATE_LIMITED, message=text_of(limit), job=job)
     return None
-
-
-def record_runtime_session(change: RecordRuntimeSession, rows: Rows) -> Answer:
-    """The runtime's own id of the session, in every row that has a place for it."""
-    job = owned(change.job_id, change.epoch, rows)
-    if isinstance(job, Refused):
-        return job
-    known = replace(job, runtime_session_id=change.runtime_session_id)
-    written: list[Row] = [known]
-    execution = execution_of(job, rows)
-    if execution is not None:
-        written.append(replace(execution, runtime_session_id=change.runtime_session_id))
-    session = session_of(job, rows)
-    if session is not None:
-        written.append(
-            replace(
-                session,
-                runtime_session_id=change.runtime_session_id,
-                last_active_at=change.at,
-            )
-        )
-    texts = rows.get(JobTexts, job.id) if change.session_note is not None else None
-    if texts is not None:
-        written.append(replace(texts, session_note=change.session_note))
-    return Applied(rows=tuple(written), job=known)
-
-
-def record_container(change: RecordContainer, rows: Rows) -> Answer:
-    """The container of the agent's current job, in the agent's row."""
-    job = owned(change.job_id, change.epoch, rows)
-    if isinstance(job, Refused):
-        return job
-    state = agent_after(job, rows)
-    if state.current_job == job.id:
-        state = replace(state, container_id=change.container_id)
-    return Applied(rows=(state,), job=job)
 
 
 def settle(change: SettleExecution, rows: Rows) -> Answer:

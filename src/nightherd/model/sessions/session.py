@@ -194,6 +194,17 @@ class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Each is somewhere in its id, agent, name, channel or schedule."""
 
 
+def move_of(session: Session, *, is_inside: bool) -> str | None:
+    """What to say about a session that continues in a container and did not before, or the other way round."""
+    is_begun = session.turn_count > 0 or session.runtime_session_id or session.parent_session_id
+    if session.docker_enabled == is_inside or not is_begun:
+        return None
+    before, now = "on this machine", "in a container"
+    if session.docker_enabled:
+        before, now = now, before
+    return f"session {session.id} was {before} before, and continues {now}"
+
+
 class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which sessions a list shows: newest first, `before` a number, at most `limit`."""
 
