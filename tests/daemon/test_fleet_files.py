@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.daemon.fleet_files import FleetFiles, stamp_of
+from nightherd.config.current import stamp_of
+from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.errors import AgentNotFoundError, ConfigInvalidError, ConfigNotFoundError
 
 FLEET = "agents:\n  - path: a.yaml\n  - {name: b, runtime: scripted, script: []}\n"

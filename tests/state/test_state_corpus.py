@@ -148,6 +148,7 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "ended_jobs": (JobStatus.FAILED, NOW, 5),
         "count_ended_runs": (NOW,),
         "ended_runs": (RunStatus.FAILED, NOW, 5),
+        "slots_between": ("grazer/daily", NOW, NOW, 5),
         "list_deliveries": ("hook", 5),
         "has_waiting_job": (("grazer",),),
         "count_open_jobs": (),

@@ -14,7 +14,8 @@ import pytest
 
 from nightherd import Order, open_fleet
 from nightherd.config.acceptance import RECORD, admit
-from nightherd.daemon.fleet_files import FleetFiles, Loading, stamp_of
+from nightherd.config.current import stamp_of
+from nightherd.daemon.fleet_files import FleetFiles, Loading
 from nightherd.errors import RefusedError
 from nightherd.next_step import Action, NextStep
 from nightherd.runtimes.scripted.capabilities import SCRIPTED

@@ -166,6 +166,7 @@ QUERIES = {
 }
 """More ways to ask than without anything."""
 INSTEAD = {
+    "/v1/schedules/{agent}/{name}": "/v1/schedules/hello/nightly",
     "/v1/hooks/{name}/deliveries": "/v1/hooks/issues/deliveries",
     "/v1/search": "/v1/search?q=hello",
     "/v1/sessions/{session}/messages/{number}": "/v1/sessions/{other}/messages/2",

@@ -42,6 +42,8 @@ OPERATIONS = {
     ("GET", "/v1/agents"),
     ("GET", "/v1/agents/{name}"),
     ("GET", "/v1/schedules"),
+    ("GET", "/v1/schedules/{agent}/{name}"),
+    ("GET", "/v1/slots"),
     ("GET", "/v1/status"),
     ("POST", "/v1/agents/{name}/reset"),
     ("POST", "/v1/schedules/{agent}/{name}/disable"),

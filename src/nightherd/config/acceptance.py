@@ -85,7 +85,7 @@ def admit(
     cannot be read, `AtomicWriteError` when what a person accepts cannot be recorded.
     """
     wanted, file = grants_of(fleet), Path(fleet.file)
-    subject = _name(state_dir, file)
+    subject = subject_of(state_dir, file)
     try:
         known = _read_accepted(state_dir, file)
     except StateFileError:
@@ -194,7 +194,7 @@ def _is_own(path: str) -> bool:
 
 def _read_accepted(state_dir: Path, file: Path) -> Accepted | None:
     """What was accepted of the fleet file; None when nothing ever was."""
-    return _read(state_dir).fleets.get(_name(state_dir, file))
+    return _read(state_dir).fleets.get(subject_of(state_dir, file))
 
 
 def _write_accepted(state_dir: Path, file: Path, accepted: Accepted) -> None:
@@ -203,7 +203,7 @@ def _write_accepted(state_dir: Path, file: Path, accepted: Accepted) -> None:
         record = _read(state_dir)
     except StateFileError:
         record = Record()  # a person replaces what cannot be read; the others are asked again
-    fleets = {**record.fleets, _name(state_dir, file): accepted}
+    fleets = {**record.fleets, subject_of(state_dir, file): accepted}
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -226,5 +226,6 @@ def _read(state_dir: Path) -> Record:
         ) from error
 
 
-def _name(state_dir: Path, file: Path) -> str:
+def subject_of(state_dir: Path, file: Path) -> str:
+    """The fleet file as records and the inbox name it: its path from the state directory."""
     return os.path.relpath(os.path.realpath(file), os.path.realpath(state_dir))

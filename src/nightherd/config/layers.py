@@ -24,6 +24,7 @@ from nightherd.files.yaml_nodes import (
     text_of,
     with_entry,
 )
+from nightherd.model.config_value import Layer
 from nightherd.model.text import quote
 
 ALIASES = (
@@ -108,6 +109,10 @@ def without(node: MappingNode, key: str) -> MappingNode:
     return MappingNode(node.spot, {name: one for name, one in node.entries.items() if name != key})
 
 
+Layers = tuple[tuple[Layer, MappingNode], ...]
+"""The layers of an agent, lowest first."""
+
+
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """An agent as its layers say, not yet checked."""
 
@@ -120,6 +125,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is declared: where a clash of names is shown."""
     environ: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The variables of its file."""
+    layers: Layers = ()
+    """What `node` was merged from, lowest first."""
 
     @property
     def path(self) -> str:
@@ -167,6 +174,15 @@ class Setting(msgspec.Struct, frozen=True):
             home=home,
             declared=declared or agent.spot,
             environ=self.environ,
+            layers=tuple(
+                (layer, one)
+                for layer, one in (
+                    (Layer.DEFAULTS, self.defaults),
+                    (Layer.AGENT, agent),
+                    (Layer.OVERRIDES, overrides),
+                )
+                if one is not None
+            ),
         )
         check_directories(node, self.environ, self.findings, path=draft.path)
         return draft

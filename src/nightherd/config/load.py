@@ -26,7 +26,7 @@ from nightherd.config.containers import check_container
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, find_fleet_file
 from nightherd.config.documents import Documents
 from nightherd.config.endpoints import check_endpoints, check_endpoints_are_used, endpoints_of
-from nightherd.config.layers import Draft
+from nightherd.config.layers import Draft, Layers
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, inactive_keys, outer_keys
 from nightherd.config.persistence import check_project_file
 from nightherd.config.report import Findings
@@ -61,6 +61,8 @@ class Section(msgspec.Struct, frozen=True):
 
     node: MappingNode
     model: BaseModel
+    layers: Layers = ()
+    """What the nodes of an agent were merged from, lowest first."""
 
 
 class LoadedFleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -336,7 +338,7 @@ def check_agents(
             hint = f"the first is at {place_of(first.declared)}"
             findings.add(problem_at(draft.declared, message, path=draft.path, hint=hint))
             continue
-        agents.append((agent, Section(draft.node, checked)))
+        agents.append((agent, Section(draft.node, checked, draft.layers)))
     return agents
 
 

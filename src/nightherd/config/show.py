@@ -51,7 +51,7 @@ def agent_data(loaded: LoadedFleet, name: str, view: View) -> Shown:
     """One agent's settings, its working directory also when nothing names one."""
     agent = loaded.fleet.agents[name]
     data = view.section(loaded.agents[name])
-    data.setdefault(DIRECTORY, view.leaf(agent.working_directory, DEFAULT))
+    data.setdefault(DIRECTORY, view.leaf(agent.working_directory, None))
     complete_directory(data, agent.workspace, agent.working_directory, view)
     for key, schedule in agent.schedules.items():
         policy = schedule.workspace or agent.workspace
@@ -71,7 +71,7 @@ def complete_directory(data: Shown, policy: WorkspacePolicy, root: str, view: Vi
     if policy.base is not None:
         defaults["base"] = policy.base
     for key, value in defaults.items():
-        shown.setdefault(key, view.leaf(value, DEFAULT))
+        shown.setdefault(key, view.leaf(value, None))
 
 
 class View:
@@ -102,7 +102,7 @@ class View:
         """A value that a file gives."""
         if isinstance(node, ScalarNode):
             text = node.shown if node.secret else typed(plain_value(node))
-            return self.leaf(text, self.place(node.spot))
+            return self.leaf(text, node.spot)
         if isinstance(node, SequenceNode):
             values = value if isinstance(value, tuple) else (None,) * len(node.items)
             return [self.value(inner, item) for inner, item in zip(values, node.items, strict=True)]
@@ -116,12 +116,14 @@ class View:
         if isinstance(value, BaseModel):
             return self.model(value, None)
         if isinstance(value, timedelta):
-            return self.leaf(format_duration(value), DEFAULT)
-        return self.leaf(list(value) if isinstance(value, tuple) else value, DEFAULT)
+            return self.leaf(format_duration(value), None)
+        return self.leaf(list(value) if isinstance(value, tuple) else value, None)
 
-    def leaf(self, value: object, origin: str) -> Any:
-        """A value with its origin, or alone."""
-        return {"value": value, "origin": origin} if self.origin else value
+    def leaf(self, value: object, spot: Spot | None) -> Any:
+        """A value with its origin, or alone; `spot` is None for a default."""
+        if not self.origin:
+            return value
+        return {"value": value, "origin": DEFAULT if spot is None else self.place(spot)}
 
     def place(self, spot: Spot) -> str:
         """`file:line`."""

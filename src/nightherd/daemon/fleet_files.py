@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -14,9 +13,9 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from nightherd.config.acceptance import RECORD, Admission
+from nightherd.config.current import Stamp, stamp_of, watched_files
 from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.config.load import CheckedFleet
-from nightherd.config.persistence import PROJECT_FILE
 from nightherd.config.report import problem_data
 from nightherd.engine.inbox.reloads import HeldReload
 from nightherd.errors import ConfigInvalidError, NightherdError
@@ -25,10 +24,6 @@ from nightherd.model.problem import Severity
 from nightherd.wiring.fleets import check_fleet
 from nightherd.wiring.reloads import admit_answered, ask_about, held_by
 from nightherd.wiring.stores import system_clock
-
-DOTENV = ".env"
-Stamp = tuple[tuple[str, int, int, int], ...]
-"""What a set of files looked like: name, inode, size and time of each."""
 
 
 class Loading(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,11 +64,6 @@ class FleetFiles:
         """The whole fleet as it was last in effect."""
 
     @property
-    def _own_schema(self) -> Path:
-        """Where a project says how its state is written; it may appear at any time."""
-        return self._state_dir / PROJECT_FILE
-
-    @property
     def is_whole(self) -> bool:
         """Whether every agent counts."""
         return not self._agents
@@ -107,10 +97,9 @@ class FleetFiles:
 
     def _loading(self, checked: CheckedFleet, stamp: Stamp) -> Loading:
         cwd = self.file.parent
-        files = tuple({**dict.fromkeys(with_dotenv(checked.files)), str(self._own_schema): None})
         # A person may accept what waits in another command.
         record = str(self._state_dir / RECORD)
-        files += (*checked.directories, *checked.settings_files, record)
+        files = (*watched_files(checked, self._state_dir), record)
         errors = [
             problem for problem in checked.problems if problem.severity is not Severity.NOTICE
         ]
@@ -150,26 +139,6 @@ class FleetFiles:
         return replace(
             fleet, agents={name: fleet.agents[name] for name in names if name in fleet.agents}
         )
-
-
-def with_dotenv(files: Iterable[str]) -> tuple[str, ...]:
-    """The files, and the `.env` that may stand beside each."""
-    found = dict.fromkeys(files)
-    beside = {str(Path(file).parent / DOTENV): None for file in found}
-    return tuple({**found, **beside})
-
-
-def stamp_of(files: Iterable[str]) -> Stamp:
-    """What the files look like now; one that is not there looks like nothing."""
-    stamps = []
-    for file in files:
-        try:
-            found = os.stat(file)  # noqa: PTH116 (a thousand of them every second)
-        except OSError:
-            stamps.append((file, 0, 0, 0))
-        else:
-            stamps.append((file, found.st_ino, found.st_size, found.st_mtime_ns))
-    return tuple(stamps)
 
 
 async def ask_about_held(loading: Loading, state_dir: Path, report: Callable[[str], None]) -> None:

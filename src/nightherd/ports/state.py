@@ -142,6 +142,11 @@ class FleetReader(Protocol):
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         """The schedule's slots, newest due first."""
 
+    def slots_between(
+        self, schedule_id: str, since: datetime, until: datetime, limit: int
+    ) -> Sequence[Slot]:
+        """The schedule's slots that were due from `since` to before `until`, newest due first."""
+
     def list_deliveries(self, endpoint: str, limit: int) -> Sequence[Delivery]:
         """What came in by the endpoint, newest first."""
 

@@ -186,6 +186,13 @@ class SqliteReader(SqliteVisitReader):
         rows = self._rows()
         return rows.list(Slot, "slots_of_schedule", (schedule_id, limit)) if rows else ()
 
+    def slots_between(
+        self, schedule_id: str, since: datetime, until: datetime, limit: int
+    ) -> Sequence[Slot]:
+        rows = self._rows()
+        values = (schedule_id, utc_text(since), utc_text(until), limit)
+        return rows.list(Slot, "slots_between", values) if rows else ()
+
     def list_deliveries(self, endpoint: str, limit: int) -> Sequence[Delivery]:
         rows = self._rows()
         return rows.list(Delivery, "deliveries_of_endpoint", (endpoint, limit)) if rows else ()

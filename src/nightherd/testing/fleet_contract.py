@@ -202,6 +202,22 @@ async def check_slot_has_exactly_one_outcome(state: OpenState) -> None:
     assert list(state.reader.list_slots("nobody/never", 10)) == []
 
 
+async def check_slots_of_a_span_are_listed_newest_first(state: OpenState) -> None:
+    for minute in (1, 2, 3, 4):
+        await must_apply(state, fire(None, minute=minute, reason="busy"))
+
+    def minutes(first: int, last: int, limit: int = 10) -> list[int]:
+        since, until = (BEGINNING + timedelta(minutes=one) for one in (first, last))
+        slots = state.reader.slots_between(NIGHTLY, since, until, limit)
+        return [round((slot.due_at - BEGINNING).total_seconds() / 60) for slot in slots]
+
+    assert minutes(2, 4) == [3, 2]
+    assert minutes(0, 60) == [4, 3, 2, 1]
+    assert minutes(0, 60, limit=2) == [4, 3]
+    assert minutes(5, 60) == []
+    assert list(state.reader.slots_between("nobody/never", BEGINNING, BEGINNING, 9)) == []
+
+
 async def check_schedule_follows_its_job(state: OpenState) -> None:
     await must_apply(state, fire(1, minute=1))
     (running,) = state.reader.list_schedules(AGENT)

@@ -203,6 +203,16 @@ class MemoryReader(MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader, M
         mine = [row for row in self._rows.all(Slot) if row.schedule_id == schedule_id]
         return sorted(mine, key=lambda slot: slot.due_at, reverse=True)[:limit]
 
+    def slots_between(
+        self, schedule_id: str, since: datetime, until: datetime, limit: int
+    ) -> Sequence[Slot]:
+        mine = [
+            row
+            for row in self._rows.all(Slot)
+            if row.schedule_id == schedule_id and since <= row.due_at < until
+        ]
+        return sorted(mine, key=lambda slot: slot.due_at, reverse=True)[:limit]
+
     def list_deliveries(self, endpoint: str, limit: int) -> Sequence[Delivery]:
         mine = [row for row in self._rows.all(Delivery) if row.endpoint == endpoint]
         return sorted(mine, key=lambda row: row.received_at, reverse=True)[:limit]

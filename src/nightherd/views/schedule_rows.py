@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from nightherd.model.jobs.job import JobStatus
 from nightherd.model.schedules.rule import CatchUp
-from nightherd.model.schedules.schedule import ScheduleStatus, SlotOutcome
+from nightherd.model.schedules.schedule import ScheduleStatus, SlotKind, SlotOutcome
+from nightherd.model.workflows.run import RunStatus
 from nightherd.views.job_rows import LostJobRow
 
 
@@ -57,10 +59,77 @@ class SlotRow(TypedDict):
     decided_at: str
 
 
-class WhyDocument(TypedDict):
+class WhyRow(TypedDict):
     """What decided the last firing of a schedule, and what decides the next, the reason that counts first."""
 
-    schedule: ScheduleRow
     last_slot: SlotRow | None
     last: str
     next: list[str]
+
+
+class WhyDocument(WhyRow):
+    """A schedule, and why it fires when it does."""
+
+    schedule: ScheduleRow
+
+
+class PlaceRow(TypedDict):
+    """A place in a file; lines and columns count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+
+class ScheduleDocument(ScheduleRow):
+    """One schedule: where it is declared, what it asks or starts, and why it fires when it does."""
+
+    timezone: str | None
+    declared_enabled: bool
+    prompt: str | None
+    workflow: str | None
+    origin: PlaceRow | None
+    why: WhyRow
+
+
+class PastSlotRow(SlotRow):
+    """A due instant that has passed, and how the job or run that it made stands now."""
+
+    kind: SlotKind
+    job_status: JobStatus | None
+    run_status: RunStatus | None
+    error: str | None
+    ended_at: str | None
+
+
+class PlannedSlotRow(TypedDict):
+    """A due instant to come; with jitter it is fired a little later."""
+
+    due_at: str
+    runs_at: str
+
+
+class StripRow(TypedDict):
+    """A schedule with its past and planned slots, in the order of time."""
+
+    id: str
+    agent: str
+    name: str
+    workflow: str | None
+    rule: str | None
+    timezone: str | None
+    enabled: bool
+    is_paused: bool
+    next_run_at: str | None
+    past: list[PastSlotRow]
+    planned: list[PlannedSlotRow]
+    is_past_cut: bool
+    is_planned_cut: bool
+
+
+class StripDocument(TypedDict):
+    """The slots of schedules from `since` to `until`."""
+
+    since: str
+    until: str
+    schedules: list[StripRow]

@@ -13,6 +13,8 @@ from typing import Annotated
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
+from nightherd.config.current import CurrentConfig
+from nightherd.config.report import shown_file
 from nightherd.engine.contexts import WorkerContext
 from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
@@ -27,6 +29,7 @@ from nightherd.web.counters import Counters
 from nightherd.web.login_codes import FailedLogins, LoginCodes
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Tails
+from nightherd.wiring.fleets import open_config
 from nightherd.wiring.index import open_outlines, open_search
 from nightherd.wiring.machine import boot_id, is_at_work
 from nightherd.wiring.running import rescuer
@@ -79,6 +82,8 @@ class ApiContext:
     """Full-text search over all jobs."""
     changes: ChangeTail
     """What changes, for all who follow the fleet."""
+    config: CurrentConfig
+    """What the fleet's files say now."""
     open_feed: Callable[[], ChangeFeed]
     """Opens the ledger for one who follows a run."""
     run_readers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(RUN_READERS))
@@ -105,6 +110,10 @@ class ApiContext:
     def now(self) -> datetime:
         """The time."""
         return self.context.clock.now()
+
+    def show_file(self, file: str) -> str:
+        """A file's name relative to the directory of the fleet file where it is below it, else in full."""
+        return shown_file(file, Path(self.fleet().file).parent)
 
     def secrets_of(self, variable: str | None) -> list[str]:
         """The secrets in a variable: several stand apart by spaces, while one replaces another."""
@@ -153,6 +162,7 @@ async def open_api_context(
                 outlines=open_outlines(state_dir),
                 searches=open_search(state_dir, report),
                 changes=changes,
+                config=open_config(fleet(), environ, state_dir),
                 open_feed=feed,
             )
         finally:

@@ -34,9 +34,11 @@ from nightherd.web import (
     page,
     problem,
     runs,
+    schedules,
     search,
     session_reading,
     sessions,
+    slots,
     stream,
     tokens,
     workflows,
@@ -67,7 +69,7 @@ DESCRIPTION = (
 
 
 ROOMS = (
-    fleet_paths, jobs, job_events, downloads, workflows, runs, sessions, session_reading, workspaces, inbox, answer_page, hooks, metrics,
+    fleet_paths, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, session_reading, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
     login, tokens,
 )  # fmt: skip

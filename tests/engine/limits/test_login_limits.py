@@ -32,7 +32,8 @@ from nightherd.testing.determinism import START, FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import ANSWER
 from nightherd.views.fleet import fleet_document, show_fleet
-from nightherd.views.schedules import list_views, schedule_row, why_next
+from nightherd.views.schedule_why import why_next
+from nightherd.views.schedules import list_views, schedule_row
 
 RESET = START + timedelta(hours=3)
 HIT = ErrorEvent(

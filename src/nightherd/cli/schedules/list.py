@@ -32,14 +32,14 @@ from nightherd.model.schedules.rule import Cron, Schedule, rule_text
 from nightherd.model.schedules.schedule import Slot
 from nightherd.model.text import time_text
 from nightherd.views.jobs import timestamp
+from nightherd.views.schedule_rows import WhyDocument
+from nightherd.views.schedule_why import why_row
 from nightherd.views.schedules import (
     ScheduleView,
     list_views,
     schedule_row,
     slot_row,
     view_of,
-    why_last,
-    why_next,
 )
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_reader, system_clock
@@ -262,19 +262,13 @@ def why(invocation: Invocation, schedule: str) -> None:
     is_kept = find_daemon(invocation.state_directory()) is not None
     screen, now = invocation.screen, system_clock().now()
     show_time = time_text if screen.is_json else partial(screen.time, zone=zone_of(view))
-    last = why_last(slots, show_time)
-    coming = why_next(view, is_kept=is_kept, show_time=show_time, spell=command_for)
+    row = why_row(view, slots, is_kept=is_kept, show_time=show_time, spell=command_for)
     if screen.is_json:
-        data = {
-            "schedule": schedule_row(view),
-            "last_slot": slot_row(slots[0]) if slots else None,
-            "last": last,
-            "next": coming,
-        }
+        data: WhyDocument = {"schedule": schedule_row(view), **row}
         screen.document("why", data, now)
         return
-    screen.show(neutralise(f"last: {last}"))
-    for number, reason in enumerate(coming):
+    screen.show(neutralise(f"last: {row['last']}"))
+    for number, reason in enumerate(row["next"]):
         screen.show(neutralise(f"{'next:' if number == 0 else '     '} {reason}"))
 
 

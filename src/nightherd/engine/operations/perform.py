@@ -33,7 +33,7 @@ from nightherd.engine.operations.requests import (
     Submit,
 )
 from nightherd.engine.operations.resume import OPEN, Rescue, resume_job, resume_session
-from nightherd.engine.operations.schedules import run_schedule, set_schedule
+from nightherd.engine.operations.schedules import check_makes_job, run_schedule, set_schedule
 from nightherd.engine.operations.submit import draft_of, submit
 from nightherd.errors import RefusedError
 from nightherd.model.agents.agent import Agent
@@ -101,6 +101,8 @@ async def perform(
         agents_of(context).get(request.agent)
         await reset_agent(request, context)
         return None
+    if isinstance(request, RunSchedule):
+        check_makes_job(request)
     agent = agents_of(context).find(request, context.reader)
     _check_runs(request, agent, context)
     match request:

@@ -69,6 +69,20 @@ class SlotOutcome(StrEnum):
     SKIPPED = "skipped"
 
 
+class SlotKind(StrEnum):
+    """What became of a due instant, for people."""
+
+    RAN = "ran"
+    SKIPPED = "skipped"
+    """It was due and made no job or run."""
+    MISSED = "missed"
+    """Nothing could fire it when it was due."""
+
+
+MISSED_BEGINNING = "missed: "
+"""How the reason of a slot begins that nothing could fire when it was due."""
+
+
 class Slot(msgspec.Struct, frozen=True, kw_only=True):
     """A due instant's row: it is there once, with exactly one outcome."""
 
@@ -83,6 +97,14 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was skipped."""
     run_id: str | None = None
     """The run that it started, for a schedule of a workflow."""
+
+    @property
+    def kind(self) -> SlotKind:
+        """Whether it made something, and if not, whether anything could have fired it."""
+        if self.outcome is not SlotOutcome.SKIPPED:
+            return SlotKind.RAN
+        is_missed = self.reason is not None and self.reason.startswith(MISSED_BEGINNING)
+        return SlotKind.MISSED if is_missed else SlotKind.SKIPPED
 
 
 def schedule_id(agent: str, name: str) -> str:
