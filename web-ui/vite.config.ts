@@ -18,5 +18,5 @@ export default defineConfig({
     chunkSizeWarningLimit: 1_000,
   },
   server: { proxy: { "/v1": "http://localhost:3232" } },
-  test: { environment: "jsdom", include: ["src/**/*.test.{ts,tsx}"] },
+  test: { environment: "node", include: ["src/**/*.test.{ts,tsx}"] },
 } as Parameters<typeof defineConfig>[0]);

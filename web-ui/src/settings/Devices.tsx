@@ -1,0 +1,3 @@
+export function Devices() {
+  return null;
+}
