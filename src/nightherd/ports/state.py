@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from nightherd.ports.schedules import ScheduleReader
+
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
@@ -35,7 +37,6 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
         NotificationTexts,
         TargetState,
     )
-    from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
     from nightherd.model.sessions.session import Session, SessionKey, SessionQuery
     from nightherd.model.webhooks import Delivery
     from nightherd.model.worker import Worker
@@ -123,29 +124,15 @@ class SessionReader(Protocol):
         """The sessions known to their runtime by this id, newest first."""
 
 
-class FleetReader(Protocol):
+class FleetReader(ScheduleReader, Protocol):
     """Questions about what the fleet is doing."""
 
     def list_agents(self) -> Sequence[AgentState]:
         """Every agent that ever had a job, by name."""
 
     def find_agent(self, name: str) -> AgentState | None: ...
-    def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
-        """The agent's schedules that were ever planned, fired or switched, by name; all agents' without one."""
-
-    def list_overrides(self) -> Sequence[ScheduleOverride]:
-        """The overrides of schedules, by key."""
-
     def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
         """The limits of logins that stop jobs from starting at `at`, by id."""
-
-    def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
-        """The schedule's slots, newest due first."""
-
-    def slots_between(
-        self, schedule_id: str, since: datetime, until: datetime, limit: int
-    ) -> Sequence[Slot]:
-        """The schedule's slots that were due from `since` to before `until`, newest due first."""
 
     def list_deliveries(self, endpoint: str, limit: int) -> Sequence[Delivery]:
         """What came in by the endpoint, newest first."""

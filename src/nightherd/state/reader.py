@@ -31,7 +31,6 @@ from nightherd.model.notifications.notification import (
     NotifyCursor,
     TargetState,
 )
-from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.filter import session_filter_of
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
 from nightherd.model.text import utc_text
@@ -40,11 +39,11 @@ from nightherd.model.workspaces.workspace import Workspace, WorkspaceId, Workspa
 from nightherd.state.filtered_sessions import session_statements
 from nightherd.state.job_reader import NEWEST
 from nightherd.state.rows import SqliteRows
+from nightherd.state.schedule_reader import SqliteScheduleReader
 from nightherd.state.tables import TABLES
-from nightherd.state.visit_reader import SqliteVisitReader
 
 
-class SqliteReader(SqliteVisitReader):
+class SqliteReader(SqliteScheduleReader):
     """Every question about the state in `state_dir`; each answer is consistent in itself."""
 
     _table_names = TABLES
@@ -166,32 +165,9 @@ class SqliteReader(SqliteVisitReader):
         rows = self._rows()
         return rows.get(AgentState, name) if rows else None
 
-    def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
-        rows = self._rows()
-        if rows is None:
-            return ()
-        if agent is None:
-            return rows.list(ScheduleState, "list_schedules", ())
-        return rows.list(ScheduleState, "schedules_of_agent", (agent,))
-
     def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
         rows = self._rows()
         return rows.list(LoginLimit, "list_login_limits", (utc_text(at),)) if rows else ()
-
-    def list_overrides(self) -> Sequence[ScheduleOverride]:
-        rows = self._rows()
-        return rows.list(ScheduleOverride, "list_overrides", ()) if rows else ()
-
-    def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
-        rows = self._rows()
-        return rows.list(Slot, "slots_of_schedule", (schedule_id, limit)) if rows else ()
-
-    def slots_between(
-        self, schedule_id: str, since: datetime, until: datetime, limit: int
-    ) -> Sequence[Slot]:
-        rows = self._rows()
-        values = (schedule_id, utc_text(since), utc_text(until), limit)
-        return rows.list(Slot, "slots_between", values) if rows else ()
 
     def list_deliveries(self, endpoint: str, limit: int) -> Sequence[Delivery]:
         rows = self._rows()
