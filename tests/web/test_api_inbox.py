@@ -12,6 +12,7 @@ from nightherd.host.machine import user_name
 from nightherd.web.ports import ports_of
 from nightherd.wiring.stores import random_text
 from waiting_fleet import WAITING_AGENTS
+from web.browser import logged_in
 from web.web_world import World, free_port, served, token_of, write_fleet
 
 FLEET = "web: {enabled: true, port: PORT}\n" + WAITING_AGENTS
@@ -70,6 +71,49 @@ def test_the_inbox_is_listed_in_pages_and_filtered(tmp_path: Path) -> None:
     anyio.run(main)
 
 
+def test_items_about_one_job_or_run_are_listed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served_inbox(tmp_path) as world:
+            items = [await wait_for(world, name) for name in ("pusher", "asker")]
+            of_job = (await world.get(f"/v1/inbox?about={items[0]['job_id']}")).data
+            other_kind = (
+                await world.get(f"/v1/inbox?about={items[0]['job_id']}&kind=question")
+            ).data
+            await world.post(f"/v1/inbox/{items[0]['id']}/answers", {"verdict": "reject"})
+            waiting = (await world.get(f"/v1/inbox?about={items[0]['job_id']}")).data
+            decided = (await world.get(f"/v1/inbox?about={items[0]['job_id']}&status=decided")).data
+            unknown = (await world.get("/v1/inbox?about=run-2026-01-01-aaaaaa")).document
+
+        assert [one["id"] for one in of_job] == [items[0]["id"]]
+        assert other_kind == []
+        assert waiting == []
+        assert [one["id"] for one in decided] == [items[0]["id"]]
+        assert (unknown["data"], unknown["next_before"]) == ([], None)
+
+    anyio.run(main)
+
+
+def test_items_about_one_job_come_in_pages(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served_inbox(tmp_path) as world:
+            item = await wait_for(world, "capped")
+            path = f"/v1/inbox/{item['id']}/answers"
+            await world.post(path, {"verdict": "raise", "limits": {"turns": "2"}})
+            await world.execute(item["job_id"], "capped")
+            about = f"/v1/inbox?about={item['job_id']}"
+            again = (await world.get(about)).data[0]
+            body = {"verdict": "raise", "limits": {"turns": "3"}}
+            await world.post(f"/v1/inbox/{again['id']}/answers", body)
+            page = (await world.get(f"{about}&status=decided&limit=1")).document
+            cursor = page["next_before"]
+            rest = (await world.get(f"{about}&status=decided&limit=1&before={cursor}")).document
+
+        assert [one["id"] for one in page["data"] + rest["data"]] == [again["id"], item["id"]]
+        assert rest["next_before"] is None
+
+    anyio.run(main)
+
+
 def test_an_item_says_all_that_is_needed_to_decide(tmp_path: Path) -> None:
     async def main() -> None:
         async with served_inbox(tmp_path) as world:
@@ -111,6 +155,21 @@ def test_an_answer_is_recorded_under_the_name_of_who_sent_it(tmp_path: Path) -> 
         assert {one["decided_via"] for one in shown} == {"api"}
         assert {one["status"] for one in shown} == {"approved"}
         assert (tmp_path / "pushed").exists()
+
+    anyio.run(main)
+
+
+def test_an_answer_from_the_dashboard_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served_inbox(tmp_path) as world:
+            (port,) = world.ports
+            page = await logged_in(world)
+            item = await wait_for(world, "asker")
+            body = {"verdict": "reply", "text": "staging"}
+            path = f"/v1/inbox/{item['id']}/answers"
+            answer = await world.ask("POST", path, body, port=port, **page)
+
+        assert (answer.data["decided_by"], answer.data["decided_via"]) == (user_name(), "dashboard")
 
     anyio.run(main)
 

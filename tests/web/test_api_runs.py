@@ -46,6 +46,8 @@ def test_a_run_is_started_shown_answered_and_ends(tmp_path: Path) -> None:
             await work_on(world)
             waiting = (await world.get(f"/v1/runs/{run_id}")).data
             (wait,) = waiting["waits_for"]
+            item = (await world.get(f"/v1/inbox/{wait['item_id']}")).data
+            about = (await world.get(f"/v1/inbox?about={run_id}")).data
             body = {"verdict": "approve", "input": {"artifact": "Edited."}}
             answered = await world.post(f"/v1/inbox/{wait['item_id']}/answers", body)
             await work_on(world)
@@ -60,6 +62,8 @@ def test_a_run_is_started_shown_answered_and_ends(tmp_path: Path) -> None:
         assert waiting["status"] == "paused"
         assert waiting["inputs"] == {"title": "cows", "count": 2}
         assert wait["next"] == f'POST /v1/inbox/{wait["item_id"]}/answers with a "verdict"'
+        assert item["cost"] == "$0.01"
+        assert [one["id"] for one in about] == [wait["item_id"]]
         assert answered.status == 200
         assert done["status"] == "succeeded"
         assert [(node["path"], node["status"]) for node in done["nodes"]] == [

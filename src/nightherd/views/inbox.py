@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nightherd.errors import AmbiguousIdError, NotFoundError
+from nightherd.model.ids import JobId
 from nightherd.model.inbox.item import (
     ITEM_ID,
     VERDICTS,
@@ -113,6 +114,23 @@ def list_inbox(reader: StateReader, query: InboxQuery) -> InboxPage:
     found = reader.list_items(msgspec.structs.replace(query, limit=query.limit + 1))
     page = found[: query.limit]
     more = page[-1].number if len(found) > query.limit else None
+    return InboxPage(items=page, next_before=more)
+
+
+def list_about(reader: StateReader, subject: str, query: InboxQuery) -> InboxPage:
+    """Return the page of what is asked by or about a job or run, by its whole id."""
+    is_run = subject.startswith(RUN_PREFIX)
+    items = reader.items_of_run(RunId(subject)) if is_run else reader.items_of_job(JobId(subject))
+    fitting = [
+        item
+        for item in sorted(items, key=lambda item: item.number, reverse=True)
+        if item.is_pending is query.is_pending
+        and query.kind in (None, item.kind)
+        and query.agent in (None, item.agent)
+        and (query.before is None or item.number < query.before)
+    ]
+    page = fitting[: query.limit]
+    more = page[-1].number if len(fitting) > query.limit else None
     return InboxPage(items=page, next_before=more)
 
 
@@ -290,6 +308,7 @@ def item_row(item: InboxItem) -> ItemRow:
 def item_document(shown: ShownItem) -> ItemDocument:
     """An item with everything needed to decide."""
     item, texts, job = shown.item, shown.texts, shown.job
+    spender = job if job is not None else shown.run
     return {
         **item_row(item),
         "asks": dict(texts.body),
@@ -307,7 +326,7 @@ def item_document(shown: ShownItem) -> ItemDocument:
             }
             for one in shown.answers
         ],
-        "cost": None if job is None else format_usd(job.cost_microusd),
+        "cost": None if spender is None else format_usd(spender.cost_microusd),
         "job_status": None if job is None else job.status,
         "workflow": None if shown.run is None else shown.run.workflow_name,
         "run_status": None if shown.run is None else shown.run.status,

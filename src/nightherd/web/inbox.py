@@ -13,7 +13,14 @@ from nightherd.model.inbox.item import InboxQuery, ItemId, ItemKind, Verdict
 from nightherd.model.inbox.token import WEB_PERSON
 from nightherd.model.limits.limits import kept_limits
 from nightherd.ports import StateReader
-from nightherd.views.inbox import find_item_id, item_document, item_row, list_inbox, show_item
+from nightherd.views.inbox import (
+    find_item_id,
+    item_document,
+    item_row,
+    list_about,
+    list_inbox,
+    show_item,
+)
 from nightherd.views.inbox_rows import ItemDocument, ItemRow
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.caller import FromCaller, needs, require
@@ -24,6 +31,8 @@ from nightherd.web.requests import NewAnswer
 MOST = 1_000
 LARGEST = 2**53
 VIA = "api"
+VIA_DASHBOARD = "dashboard"
+"""Where an answer came from: a program, or a browser that logged in."""
 
 router = APIRouter(prefix="/v1/inbox", tags=["inbox"])
 
@@ -34,17 +43,21 @@ async def list_items(
     site: OnSite,
     kind: ItemKind | None = None,
     agent: Annotated[str | None, Query(max_length=200)] = None,
+    about: Annotated[str | None, Query(max_length=200)] = None,
     status: Literal["pending", "decided"] = "pending",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 20,
     before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
 ) -> Response:
-    """What waits for a person, or with `status=decided` what does not any more; the newest first."""
+    """What waits for a person, or with `status=decided` what does not any more; the newest first.
+
+    `about` is the whole id of a job or run: only what it asks, or what is asked about it.
+    """
     query = InboxQuery(
         is_pending=status == "pending", kind=kind, agent=agent, before=before, limit=limit
     )
 
     def look(reader: StateReader) -> tuple[list[ItemRow], int | None]:
-        page = list_inbox(reader, query)
+        page = list_inbox(reader, query) if about is None else list_about(reader, about, query)
         return [item_row(item) for item in page.items], page.next_before
 
     rows, next_before = await site.ask(look)
@@ -78,7 +91,7 @@ async def answer(
         item_id=await _find(site, item),
         verdict=body.verdict,
         by=caller.name,
-        via=VIA,
+        via=VIA if caller.session_id is None else VIA_DASHBOARD,
         text=body.text,
         input=body.input,
         seen_hash=body.seen_hash,

@@ -142,7 +142,7 @@ class InboxItem(msgspec.Struct, frozen=True, kw_only=True):
     decided_at: datetime | None = None
     decided_by: str | None = None
     decided_via: str | None = None
-    """Where the answer came from: `cli`, `api`, `library`, `link`, `expiry` ..."""
+    """Where the answer came from: `cli`, `dashboard`, `api`, `library`, `link`, `expiry` ..."""
     verdict: Verdict | None = None
     workflow_run_id: str | None = None
     """The workflow run that asks, or that failed."""
