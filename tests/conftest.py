@@ -21,7 +21,7 @@ from surfaces.drivers import FLEET, Cli, Shell
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
-pytest_plugins = ("docker_fixtures", "quick")
+pytest_plugins = ("daemon_fixtures", "docker_fixtures", "quick")
 
 OURS = ("NIGHTHERD_CONFIG", "NIGHTHERD_STATE_DIR", "NIGHTHERD_EXECUTION")
 TERMINAL = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")

@@ -13,15 +13,21 @@ from nightherd.model.access.role import Role
 from nightherd.model.access.web import Web
 from nightherd.model.agents.agent import Fleet
 from nightherd.web.api_context import ApiContext
+from nightherd.web.page import UI
 from nightherd.web.ports import Port, ports_of
 from nightherd.wiring.stores import random_text
 from web.web_world import Answer, World, free_port, served, write_fleet
 
 
 def on_port(
-    directory: Path, fleet: Fleet | None = None, *, recheck_s: float = 15.0, **keys: Any
+    directory: Path,
+    fleet: Fleet | None = None,
+    *,
+    recheck_s: float = 15.0,
+    ui: Path = UI,
+    **keys: Any,
 ) -> Any:
-    """A served fleet whose API is on a port of this machine; `keys` are of `web`."""
+    """A served fleet whose API is on a port of this machine, with the dashboard of `ui`; `keys` are of `web`."""
     settings = {"enabled": True, "host": "127.0.0.1", "port": free_port(), **keys}
     found = replace(fleet or write_fleet(directory), web=Web(**settings))
     state = directory / ".nightherd"
@@ -30,7 +36,7 @@ def on_port(
         (port,) = ports_of(found, site, state, random_text())
         return [dataclasses.replace(port, door=dataclasses.replace(port.door, recheck_s=recheck_s))]
 
-    return served(directory, fleet=found, make_ports=make_ports)
+    return served(directory, fleet=found, make_ports=make_ports, ui=ui)
 
 
 def origin_of(world: World) -> str:

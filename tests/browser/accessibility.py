@@ -1,0 +1,28 @@
+"""What axe-core finds wrong with a page for people who see, hear or move otherwise."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from playwright.async_api import Page
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+OPTIONS = {"resultTypes": ["violations"]}
+
+
+async def axe_violations(page: Page, within: str = "html") -> list[str]:
+    """Each violation as one line: its rule, how grave it is, and the elements."""
+    if not await page.evaluate("() => 'axe' in window"):
+        await page.evaluate(AXE)
+    answer: dict[str, Any] = await page.evaluate(
+        "([within, options]) => axe.run(within, options)", [within, OPTIONS]
+    )
+    return [
+        f"{one['id']} ({one['impact']}): {one['help']}; {_elements(one)}"
+        for one in answer["violations"]
+    ]
+
+
+def _elements(violation: dict[str, Any]) -> str:
+    return " | ".join(f"{' '.join(map(str, node['target']))}" for node in violation["nodes"])

@@ -1,0 +1,79 @@
+"""Fixtures for tests in a real browser: Chromium, fleets with daemons, people who visit them, and a hostile site."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser
+
+from browser.chromium import running_chromium
+from browser.fleet_world import FleetWorld
+from browser.hostile_site import HostileSite, serving_hostile_site
+from browser.probe_site import ProbeSite, serving_probe
+from browser.visitor import Visitors
+from components import Components
+from nightherd.testing.fork_server import ForkServer
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Playwright needs asyncio, and one event loop for as long as the browser runs."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+async def chromium(anyio_backend: str, components: Components) -> AsyncIterator[Browser]:
+    """One browser for all tests of a worker. Each visitor gets a profile of their own in it."""
+    async with running_chromium(components) as browser:
+        yield browser
+
+
+@pytest.fixture
+def hosts(request: pytest.FixtureRequest) -> None:
+    """What people visit in this test is there before they come, and still there when they leave."""
+    for name in ("daemon_server", "probe"):
+        if name in request.fixturenames:
+            request.getfixturevalue(name)
+
+
+@pytest.fixture
+async def visit(hosts: None, chromium: Browser) -> AsyncIterator[Visitors]:
+    """Lets people visit a fleet. At its end the test fails for whatever their browsers complained about."""
+    visitors = Visitors(chromium)
+    yield visitors
+    await visitors.leave()
+
+
+@pytest.fixture
+def new_fleet(tmp_path: Path, daemon_server: ForkServer) -> Callable[..., FleetWorld]:
+    """Makes a fleet whose daemon is not started yet: what it has to find is written first."""
+
+    def make(**options: Any) -> FleetWorld:
+        return FleetWorld(tmp_path, daemon_server, **options)
+
+    return make
+
+
+@pytest.fixture
+async def fleet(new_fleet: Callable[..., FleetWorld]) -> FleetWorld:
+    """A fleet at work."""
+    world = new_fleet()
+    await world.start()
+    return world
+
+
+@pytest.fixture
+async def probe(tmp_path: Path) -> AsyncIterator[ProbeSite]:
+    """A fleet whose dashboard is a page of the test's own."""
+    async with serving_probe(tmp_path, recheck_s=0.2) as site:
+        yield site
+
+
+@pytest.fixture
+def hostile_site() -> Iterator[HostileSite]:
+    """A site on another port of the host that fleets are served on."""
+    with serving_hostile_site() as site:
+        yield site
