@@ -246,6 +246,14 @@ class SessionDocument(SessionRow):
     forks: list[str]
 
 
+class SessionCleanup(TypedDict):
+    """The ids of sessions that were cleaned up, in a dry run of those that would be, and of those that are in use."""
+
+    is_dry_run: bool
+    removed: list[str]
+    kept: list[str]
+
+
 class CallRow(TypedDict):
     """A call of a tool in a message."""
 
@@ -319,6 +327,17 @@ def session_document(view: SessionView) -> SessionDocument:
         **session_row(view.session),
         "jobs": [job.id for job in view.jobs],
         "forks": [fork.id for fork in view.forks],
+    }
+
+
+def cleanup_document(
+    removed: Sequence[Session], kept: Sequence[Session], *, is_dry_run: bool
+) -> SessionCleanup:
+    """What a cleanup did, or would do."""
+    return {
+        "is_dry_run": is_dry_run,
+        "removed": [one.id for one in removed],
+        "kept": [one.id for one in kept],
     }
 
 

@@ -136,18 +136,32 @@ async def _place(body: NewJob, site: ApiContext) -> ForkAt | None:
     if body.branch and body.resume is not None:
         return AtLastTurn()
     places = (body.at_message, body.at_seq, body.at_checkpoint)
-    given = sum(place is not None for place in places)
-    if given > 1:
-        raise UsageError("at_message, at_seq and at_checkpoint cannot be used together")
-    if body.fork is None and (given or body.at_job is not None):
+    if body.fork is None and (body.at_job is not None or any(one is not None for one in places)):
         raise UsageError("at_message, at_seq, at_checkpoint and at_job are for a fork")
-    if body.at_message is not None:
-        return AtMessage(number=body.at_message)
-    job_id = None if body.at_job is None else await _find(site, body.at_job)
-    if body.at_seq is not None:
-        return AtEvent(seq=body.at_seq, job_id=job_id)
-    if body.at_checkpoint is not None:
-        return AtCheckpoint(number=body.at_checkpoint, job_id=job_id)
+    return await place_in_session(site, *places, body.at_job)
+
+
+async def place_in_session(
+    site: ApiContext,
+    at_message: int | None,
+    at_seq: int | None,
+    at_checkpoint: int | None,
+    at_job: str | None,
+) -> ForkAt | None:
+    """Return the one place of a session that was named; None for its end."""
+    if sum(place is not None for place in (at_message, at_seq, at_checkpoint)) > 1:
+        raise UsageError("at_message, at_seq and at_checkpoint cannot be used together")
+    if at_job is not None and at_seq is None and at_checkpoint is None:
+        raise UsageError(
+            "at_job says whose event or checkpoint it is; give at_seq or at_checkpoint"
+        )
+    if at_message is not None:
+        return AtMessage(number=at_message)
+    job_id = None if at_job is None else await find_job(site, at_job)
+    if at_seq is not None:
+        return AtEvent(seq=at_seq, job_id=job_id)
+    if at_checkpoint is not None:
+        return AtCheckpoint(number=at_checkpoint, job_id=job_id)
     return None
 
 
@@ -179,7 +193,7 @@ async def show(site: OnSite, job: str) -> Response:
 @needs(Role.OPERATOR)
 async def cancel(site: OnSite, sender: FromSender, job: str) -> Response:
     """End a job. One that waits ends at once; one that runs is stopped by its worker."""
-    request = Cancel(job_id=await _find(site, job))
+    request = Cancel(job_id=await find_job(site, job))
     return await job_answer(await perform_for(site, sender, request), site)
 
 
@@ -195,7 +209,7 @@ async def retry(
     if_held: IfHeld = WAIT,
 ) -> Response:
     """Ask for the same work once more, as a new job; the same `Idempotency-Key` makes one."""
-    request = Retry(job_id=await _find(site, job), refuses_held=if_held == REFUSE)
+    request = Retry(job_id=await find_job(site, job), refuses_held=if_held == REFUSE)
     again = await perform_for(site, sender, with_key(request, idempotency_key))
     return await job_answer(again, site, 201)
 
@@ -217,7 +231,7 @@ async def resume(
     """
     said = body or Resumption(prompt=None, limits={}, at_checkpoint=None)
     request = Resume(
-        job_id=await _find(site, job),
+        job_id=await find_job(site, job),
         prompt=said.prompt,
         limits=kept_limits(said.limits),
         at_checkpoint=said.at_checkpoint,
@@ -237,7 +251,8 @@ async def job_answer(job: Job, site: ApiContext, status: int = 200) -> Response:
     return answer
 
 
-async def _find(site: ApiContext, reference: str) -> JobId:
+async def find_job(site: ApiContext, reference: str) -> JobId:
+    """Return the id of the one job that is meant."""
     return await site.ask(lambda reader: find_job_id(reader, reference))
 
 

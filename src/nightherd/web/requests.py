@@ -12,6 +12,7 @@ from nightherd.model.sessions.session import SessionMode
 
 LIMITS = "Limits of the job, such as {'spend': '0.50', 'turns': '20', 'duration': '1h'}."
 Line = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+SessionName = Annotated[str, StringConstraints(max_length=1_000)]
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
 Place = Annotated[int, Field(ge=0, le=2**53)]
 InputName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
@@ -92,6 +93,35 @@ class SessionResumption(Body):
 
     agent: Line | None = Field(None, description="Agent to continue an imported session.")
     prompt: Prompt | None = Field(None, description="Prompt text.")
+
+
+class NewSessionFork(Body):
+    """Where a session is forked, and what is asked in the fork."""
+
+    at_message: Place | None = Field(None, description="The fork keeps messages 1 to this.")
+    at_seq: Place | None = Field(None, description="Keep messages up to this event.")
+    at_checkpoint: Place | None = Field(None, description="Keep messages up to this checkpoint.")
+    at_job: Line | None = Field(
+        None, description="Whose event or checkpoint; else the session's last job's."
+    )
+    name: SessionName | None = Field(None, description="Name of the fork.")
+    prompt: Prompt | None = Field(None, description="Prompt of a job that starts in the fork.")
+    agent: Line | None = Field(None, description="Agent of that job, for an imported session.")
+
+
+class SessionUpdate(Body):
+    """What is different about a session from now on."""
+
+    name: SessionName | None = Field(description="Name; null removes it.")
+
+
+class NewSessionCleanup(Body):
+    """Which sessions are cleaned up."""
+
+    older_than: Line | None = Field(
+        None, description="Every ended session that was not used for so long, as in 7d."
+    )
+    dry_run: bool = Field(False, description="Only say what would be cleaned up.")
 
 
 class Nothing(Body):

@@ -36,6 +36,7 @@ from nightherd.web import (
     runs,
     schedules,
     search,
+    session_changes,
     session_reading,
     sessions,
     slots,
@@ -69,7 +70,7 @@ DESCRIPTION = (
 
 
 ROOMS = (
-    fleet_paths, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, session_reading, workspaces, inbox, answer_page, hooks, metrics,
+    fleet_paths, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, session_reading, session_changes, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
     login, tokens,
 )  # fmt: skip

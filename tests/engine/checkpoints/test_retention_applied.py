@@ -229,7 +229,7 @@ def test_the_place_of_a_branch_of_a_branch_stays(tmp_path: Path) -> None:
 
     async def branches() -> None:
         first = Fork(session_id=session_id, at=AtMessage(number=3))
-        second = await fork(first, bench.context)
+        second = (await fork(first, bench.context)).session
         await fork(Fork(session_id=second.id, at=AtMessage(number=2)), bench.context)
 
     anyio.run(branches)

@@ -33,7 +33,7 @@ from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.session import Session, is_over
 from nightherd.model.text import counted
 from nightherd.model.units import parse_duration
-from nightherd.views.sessions import latest_of_agent, session_row
+from nightherd.views.sessions import cleanup_document, latest_of_agent, session_row
 from nightherd.wiring.running import open_fleet_context
 from nightherd.wiring.stores import known_secrets, open_repair, system_clock
 
@@ -86,7 +86,7 @@ def fork(  # noqa: PLR0913 (an option each)
 async def _fork(invocation: Invocation, request: Fork) -> Session:
     state_dir = invocation.state_directory()
     async with open_fleet_context(state_dir, None, invocation.environ) as context:
-        return await operations.fork(request, context)
+        return (await operations.fork(request, context)).session
 
 
 def _run(
@@ -267,11 +267,7 @@ def cleanup(invocation: Invocation, older_than: str | None, is_dry: bool) -> Non
     done = anyio.run(_clean_up, state, age, is_dry)
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
-        data = {
-            "is_dry_run": is_dry,
-            "removed": [one.id for one in done.removed],
-            "kept": [one.id for one in done.kept],
-        }
+        data = cleanup_document(done.removed, done.kept, is_dry_run=is_dry)
         screen.document("session_cleanup", data, now)
         return
     for one in done.removed:

@@ -160,6 +160,10 @@ class Fork(_Value, frozen=True, kw_only=True, tag="fork_session"):
 
     session_id: SessionId
     at: ForkAt | None = None
+    name: str | None = None
+    """What the branch is called, as in `UpdateSession`."""
+    key: str | None = None
+    """Never makes a second branch of the session. `RefusedError` for a key that was used for another place."""
 
 
 class UpdateSession(_Value, frozen=True, kw_only=True, tag="update_session"):

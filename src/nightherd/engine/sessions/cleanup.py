@@ -65,10 +65,18 @@ async def clean_up(
 
     One that is in use is kept and named. Done again, it finds nothing.
     """
+    due = find_due(keeper.reader, keeper.clock.now(), older_than)
+    return Cleanup(removed=due) if is_dry else await remove_sessions(due, keeper)
+
+
+def find_due(reader: StateReader, at: datetime, older_than: timedelta | None) -> list[Session]:
+    """Return the sessions that a cleanup would clean up, those among them that are in use too."""
+    return [one for one in _sessions(reader) if _is_due(one, at, older_than)]
+
+
+async def remove_sessions(due: Sequence[Session], keeper: Keeper) -> Cleanup:
+    """Clean up these sessions; one that is in use is kept."""
     at = keeper.clock.now()
-    due = [one for one in _sessions(keeper.reader) if _is_due(one, at, older_than)]
-    if is_dry:
-        return Cleanup(removed=due)
     removed: list[Session] = []
     kept: list[Session] = []
     for start in range(0, len(due), PAGE):
