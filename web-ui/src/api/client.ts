@@ -89,7 +89,7 @@ export function getPage<T>(path: string, query?: Query, signal?: AbortSignal): P
 export async function post<T>(
   path: string,
   body?: unknown,
-  options: { key?: string; method?: string } = {},
+  options: { key?: string; method?: string; headers?: Record<string, string> } = {},
 ): Promise<T> {
   const answer = await request<Envelope<T>>(path, { method: "POST", body: body ?? {}, ...options });
   return answer.data;

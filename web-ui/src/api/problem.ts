@@ -3,19 +3,29 @@
 import type { components } from "./schema";
 
 export type ProblemDocument = components["schemas"]["ProblemDocument"];
+export type NextStep = components["schemas"]["NextStepRow"];
 
 /** A request that the API refused. */
 export class ApiProblem extends Error {
   readonly status: number;
   readonly code: string;
   readonly hint: string | null;
+  /** What else can be done, the most likely first. */
+  readonly steps: readonly NextStep[];
 
-  constructor(status: number, code: string, detail: string, hint: string | null = null) {
+  constructor(
+    status: number,
+    code: string,
+    detail: string,
+    hint: string | null = null,
+    steps: readonly NextStep[] = [],
+  ) {
     super(detail);
     this.name = "ApiProblem";
     this.status = status;
     this.code = code;
     this.hint = hint;
+    this.steps = steps;
   }
 }
 
@@ -24,7 +34,14 @@ export async function problemOf(response: Response): Promise<ApiProblem> {
   try {
     const document = (await response.json()) as Partial<ProblemDocument>;
     const detail = document.detail ?? document.title ?? `status ${response.status}`;
-    return new ApiProblem(response.status, document.code ?? "", detail, document.hint ?? null);
+    const steps = [document.next, ...(document.alternatives ?? [])].filter((step) => step != null);
+    return new ApiProblem(
+      response.status,
+      document.code ?? "",
+      detail,
+      document.hint ?? null,
+      steps,
+    );
   } catch {
     return new ApiProblem(response.status, "", `the server answered with ${response.status}`);
   }

@@ -180,6 +180,8 @@ export interface paths {
         /**
          * List Items
          * @description What waits for a person, or with `status=decided` what does not any more; the newest first.
+         *
+         *     `about` is the whole id of a job or run: only what it asks, or what is asked about it.
          */
         get: operations["list_items_v1_inbox_get"];
         put?: never;
@@ -933,10 +935,18 @@ export interface paths {
         get: operations["show_v1_sessions__session__get"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Remove
+         * @description Clean up one session: no job continues in it, and lists leave it out. Its record stays; 409 while it is in use.
+         */
+        delete: operations["remove_v1_sessions__session__delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Update
+         * @description Give a session another name of at most 100 characters, on one line; null or nothing removes it.
+         */
+        patch: operations["update_v1_sessions__session__patch"];
         trace?: never;
     };
     "/v1/sessions/{session}/compare/{other}": {
@@ -956,6 +966,29 @@ export interface paths {
         get: operations["compare_sessions_v1_sessions__session__compare__other__get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{session}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fork
+         * @description Fork a session at a message, an event or a checkpoint, by default at its end; with a `prompt` a job starts in it.
+         *
+         *     Nothing is copied, and the session stays as it is. The same `Idempotency-Key` makes one fork and one job: asked
+         *     again, they are the same, and 200.
+         */
+        post: operations["fork_v1_sessions__session__fork_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1044,6 +1077,48 @@ export interface paths {
         get: operations["tree_v1_sessions__session__tree_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{session}/use": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Use
+         * @description Make a session the current one: the next job of its agent (and channel or schedule) continues in it.
+         */
+        post: operations["use_v1_sessions__session__use_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/cleanup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Clean Up
+         * @description Clean up expired sessions; with `older_than`, every ended one that was not used for so long. Records stay.
+         *
+         *     With `dry_run` nothing changes: `removed` are those that would be cleaned up.
+         */
+        post: operations["clean_up_v1_sessions_cleanup_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2587,6 +2662,64 @@ export interface components {
             };
         };
         /**
+         * NewSessionCleanup
+         * @description Which sessions are cleaned up.
+         */
+        NewSessionCleanup: {
+            /**
+             * Dry Run
+             * @description Only say what would be cleaned up.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Older Than
+             * @description Every ended session that was not used for so long, as in 7d.
+             */
+            older_than?: string | null;
+        };
+        /**
+         * NewSessionFork
+         * @description Where a session is forked, and what is asked in the fork.
+         */
+        NewSessionFork: {
+            /**
+             * Agent
+             * @description Agent of that job, for an imported session.
+             */
+            agent?: string | null;
+            /**
+             * At Checkpoint
+             * @description Keep messages up to this checkpoint.
+             */
+            at_checkpoint?: number | null;
+            /**
+             * At Job
+             * @description Whose event or checkpoint; else the session's last job's.
+             */
+            at_job?: string | null;
+            /**
+             * At Message
+             * @description The fork keeps messages 1 to this.
+             */
+            at_message?: number | null;
+            /**
+             * At Seq
+             * @description Keep messages up to this event.
+             */
+            at_seq?: number | null;
+            /**
+             * Name
+             * @description Name of the fork.
+             */
+            name?: string | null;
+            /**
+             * Prompt
+             * @description Prompt of a job that starts in the fork.
+             */
+            prompt?: string | null;
+        };
+        /**
          * NewSignal
          * @description An event for a run.
          */
@@ -3279,6 +3412,15 @@ export interface components {
             turn: number | null;
         };
         /**
+         * SessionCleanup
+         * @description The ids of sessions that were cleaned up, in a dry run of those that would be, and of those that are in use.
+         */
+        SessionCleanup: {
+            is_dry_run: boolean;
+            kept: string[];
+            removed: string[];
+        };
+        /**
          * SessionDocument
          * @description One session with the ids of its jobs and of its forks.
          */
@@ -3407,6 +3549,17 @@ export interface components {
          * @enum {string}
          */
         SessionStatus: "active" | "completed" | "created" | "expired" | "paused";
+        /**
+         * SessionUpdate
+         * @description What is different about a session from now on.
+         */
+        SessionUpdate: {
+            /**
+             * Name
+             * @description Name; null removes it.
+             */
+            name: string | null;
+        };
         /**
          * SetupCommand
          * @description A command that prepares a workspace before the agent works in it.
@@ -4748,6 +4901,7 @@ export interface operations {
     list_items_v1_inbox_get: {
         parameters: {
             query?: {
+                about?: string | null;
                 agent?: string | null;
                 before?: number | null;
                 kind?: components["schemas"]["ItemKind"] | null;
@@ -8730,6 +8884,226 @@ export interface operations {
             };
         };
     };
+    remove_v1_sessions__session__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["SessionRow"];
+                        /** @constant */
+                        schema: "nightherd/v1/session";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    update_v1_sessions__session__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionUpdate"];
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["SessionRow"];
+                        /** @constant */
+                        schema: "nightherd/v1/session";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     compare_sessions_v1_sessions__session__compare__other__get: {
         parameters: {
             query?: {
@@ -8755,6 +9129,137 @@ export interface operations {
                         data: components["schemas"]["ComparedSessions"];
                         /** @constant */
                         schema: "nightherd/v1/session_comparison";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    fork_v1_sessions__session__fork_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string | null;
+                "if-held"?: "wait" | "refuse";
+            };
+            path: {
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewSessionFork"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["SessionRow"];
+                        job: components["schemas"]["JobRow"] | null;
+                        /** @constant */
+                        schema: "nightherd/v1/session";
+                    };
+                };
+            };
+            /** @description The answer */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["SessionRow"];
+                        job: components["schemas"]["JobRow"] | null;
+                        /** @constant */
+                        schema: "nightherd/v1/session";
                     };
                 };
             };
@@ -9250,6 +9755,206 @@ export interface operations {
             };
             /** @description A problem */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    use_v1_sessions__session__use_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["SessionRow"];
+                        /** @constant */
+                        schema: "nightherd/v1/session";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    clean_up_v1_sessions_cleanup_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewSessionCleanup"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["SessionCleanup"];
+                        /** @constant */
+                        schema: "nightherd/v1/session_cleanup";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
