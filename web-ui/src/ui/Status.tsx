@@ -5,7 +5,7 @@ import { classes } from "./classes";
 
 export type Tone = "good" | "busy" | "wait" | "bad" | "lost" | "quiet";
 
-const TONES: Record<Tone, string> = {
+export const TONES: Record<Tone, string> = {
   good: "bg-good-soft text-good",
   busy: "bg-busy-soft text-busy",
   wait: "bg-wait-soft text-wait",
@@ -13,7 +13,7 @@ const TONES: Record<Tone, string> = {
   lost: "bg-lost-soft text-lost",
   quiet: "bg-raised text-soft",
 };
-const SIGNS: Record<Tone, string> = {
+export const SIGNS: Record<Tone, string> = {
   good: "✓",
   busy: "●",
   wait: "◐",
@@ -60,8 +60,13 @@ const STATES: Record<string, Tone> = {
   interrupted: "lost",
 };
 
+/** Return what a state means to people. */
+export function toneOf(status: string): Tone {
+  return STATES[status] ?? "quiet";
+}
+
 export function State({ status, title }: { status: string; title?: string }) {
-  const tone = STATES[status] ?? "quiet";
+  const tone = toneOf(status);
   const text = status.replaceAll("_", " ");
   return title === undefined ? (
     <Badge tone={tone} text={text} />
