@@ -120,8 +120,8 @@ class MemoryReader(MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader, M
         newest = self._newest_sessions()
         numbers = [row.number for row in newest]
         first = numbers.index(query.before) + 1 if query.before in numbers else 0
-        found = [
         filter = session_filter_of(query)
+        found = [
             row
             for row in newest[first:]
             if row.removed_at is None and filter is not None and session_fits(row, filter)
