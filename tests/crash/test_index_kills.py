@@ -19,11 +19,12 @@ from nightherd.model.index.fold import extend
 from nightherd.model.index.outline import EMPTY, decode_outline
 from nightherd.model.journal.event import AssistantEvent, SystemEvent, describe
 from nightherd.model.journal.system import ExecutionStarted, SystemSubtype
+from nightherd.model.usage import Usage
 from nightherd.state.directory import init_state_directory
 from nightherd.state.store import SqliteStore
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.fork_server import ForkServer
-from nightherd.testing.state_values import job_id, settle, start, submit
+from nightherd.testing.state_values import GRAZED, job_id, settle, start, submit
 from soak import often
 
 JOBS = 3
@@ -31,6 +32,7 @@ ANSWERS = 3 * EVENTS + 100
 POINTS = ("index.begin", "index.outline_written", "index.before_commit", "index.after_commit")
 KILLS = 30
 """At least: at each point of each transaction."""
+USED = Usage(output_tokens=1)
 FROM_OUTSIDE = often(12, soak=300)
 
 
@@ -45,7 +47,8 @@ async def fill(root: Path) -> None:
         journal.append(describe(ExecutionStarted(worker="worker-00000001")))
         journal.append(SystemEvent(subtype=SystemSubtype.USER_INPUT, content="Graze."))
         for message in range(ANSWERS):
-            journal.append(AssistantEvent(content=f"moo{message}", message=message, end=True))
+            answer = AssistantEvent(content=f"moo{message}", message=message, usage=USED, end=True)
+            journal.append(answer)
         journal.close()
         if number < JOBS:
             await store.apply([settle(number)])
@@ -60,7 +63,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def assert_whole(root: Path) -> None:
-    """Every event is in the outline of its job and can be found, once."""
+    """Every event is in the outline of its job, can be found, and is counted, once."""
     journals = JournalFiles(root / "jobs", root / "blobs", clock=FakeClock())
     database = open_index_for_reading(root)
     assert database is not None
@@ -72,6 +75,9 @@ def assert_whole(root: Path) -> None:
             assert decode_outline(data) == extend(EMPTY, journals.read(job_id(number)))
             found = database.execute("SELECT seq FROM texts WHERE job = ? ORDER BY seq", (place,))
             assert [seq for (seq,) in found] == list(range(2, ANSWERS + 3))
+            used = database.execute("SELECT sum(output_tokens) FROM costs WHERE job = ?", (place,))
+            expected = GRAZED.usage.output_tokens if number < JOBS else ANSWERS
+            assert used == [(expected,)]
         for word in ("moo0", f"moo{EVENTS}", f"moo{ANSWERS - 1}"):
             hits = database.execute("SELECT rowid FROM search WHERE search MATCH ?", (word,))
             assert len(hits) == JOBS

@@ -20,8 +20,8 @@ from nightherd.db.migrate import statements
 from nightherd.errors import SchemaVersionError, StateFileError
 
 FILE, LOCK = "index.db", "index.lock"
-VERSION = 2
-"""Of tables, outlines and texts together: an older file is made again."""
+VERSION = 3
+"""Of tables, outlines, texts and costs together: an older file is made again."""
 DAMAGE = frozenset({"CORRUPT", "NOTADB", "INVALID_TEXT", "SQLError"})
 """Codes of errors that mean that the file itself is bad."""
 SQL = Path(__file__).with_name("sql")

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from nightherd.errors import InvalidValueError, JournalError
+from nightherd.errors import JournalError
 from nightherd.index.file import Opened, discard_index, is_damage, open_index
-from nightherd.index.store import IndexStore, KeptJob, NotedJob
-from nightherd.model.ids import JobId, parse_job_id
+from nightherd.index.noted import Noted
+from nightherd.index.store import IndexStore, KeptJob
+from nightherd.model.costs.fold import extend_costs, settle_costs
+from nightherd.model.ids import JobId
 from nightherd.model.index.fold import extend
-from nightherd.model.index.search import EventText, NamedSession, lacks_body, search_text
+from nightherd.model.index.search import EventText, lacks_body, search_text
 from nightherd.model.journal.event import Event
-from nightherd.ports import ChangeFeed, Journals, LedgerEntry, Probe, Tail, no_probe
+from nightherd.ports import ChangeFeed, Journals, Probe, Tail, no_probe
 
 CHANGES = 2_000
 """Changes of the feed that are taken in at once."""
@@ -30,47 +31,6 @@ MOST_TAILS = 64
 """Journals of running jobs that are kept open."""
 
 AnswerT = TypeVar("AnswerT")
-
-
-class _Row(msgspec.Struct, frozen=True):
-    """As much of a row image as is needed. Unknown columns are ignored."""
-
-    id: str = ""
-    status: str = ""
-    agent: str = ""
-    name: str | None = None
-    created_at: datetime | None = None
-    removed_at: str | None = None
-
-
-_DECODER = msgspec.json.Decoder(_Row)
-
-
-class _Noted:
-    """What some changes of the feed are about."""
-
-    def __init__(self) -> None:
-        self.jobs: dict[str, NotedJob] = {}
-        self.sessions: dict[str, NamedSession] = {}
-        self.deleted: set[str] = set()
-
-    def take_job(self, row: _Row, change: int, *, is_deleted: bool) -> None:
-        if is_deleted:
-            self.jobs.pop(row.id, None)
-            self.deleted.add(row.id)
-        else:
-            is_live = row.status == "running"
-            self.jobs[parse_job_id(row.id)] = NotedJob(
-                agent=row.agent, change=change, is_live=is_live
-            )
-            self.deleted.discard(row.id)
-
-    def take_session(self, row: _Row, *, is_deleted: bool) -> None:
-        is_gone = is_deleted or row.removed_at is not None
-        name = None if is_gone else row.name
-        self.sessions[row.id] = NamedSession(
-            id=row.id, agent=row.agent, name=name, at=row.created_at
-        )
 
 
 class Indexer:
@@ -133,7 +93,7 @@ class Indexer:
             removed = 0
             for job_id in gone:
                 if store.find_job(job_id).seq > 0:
-                    store.remove(job_id)
+                    store.forget_journal(job_id)
                     removed += 1
             return removed
 
@@ -148,32 +108,16 @@ class Indexer:
         self._is_feed_checked = True
         entries = list(islice(self._feed.read(after=before), CHANGES))
         if entries:
-            noted = _Noted()
+            noted = Noted()
             for entry in entries:
-                self._note(entry, noted)
+                self.notices += noted.take(entry)
             for job_id in noted.deleted:
                 store.remove(job_id)
-            store.note(before, entries[-1].change, noted.jobs, noted.sessions.values())
+            store.note(before, entries[-1].change, noted.jobs, noted.sessions.values(), noted.runs)
         return len(entries)
 
     def _has_change(self, change: int) -> bool:
         return any(True for _ in islice(self._feed.read(after=change - 1), 1))
-
-    def _note(self, entry: LedgerEntry, noted: _Noted) -> None:
-        """Note what a change is about. A row that cannot be understood names nothing."""
-        images = [(table, image, False) for table, image in entry.rows]
-        images += [(table, image, True) for table, image in entry.deleted]
-        for table, image, is_deleted in images:
-            if table not in ("jobs", "sessions"):
-                continue
-            try:
-                row = _DECODER.decode(image)
-                if table == "sessions":
-                    noted.take_session(row, is_deleted=is_deleted)
-                else:
-                    noted.take_job(row, entry.change, is_deleted=is_deleted)
-            except (msgspec.DecodeError, InvalidValueError) as error:
-                self.notices.append(f"change {entry.change} of the ledger: {error}")
 
     def _index(self, store: IndexStore, job_id: JobId) -> bool:
         kept = store.find_job(job_id)
@@ -182,18 +126,20 @@ class Indexer:
         except JournalError as error:
             self._drop_tail(job_id)
             self.notices.append(f"job {job_id} is not indexed further: {error.message}")
-            store.mark_looked(job_id, kept.noted, error.message)
+            if self._settle(store, job_id, kept):
+                store.mark_looked(job_id, kept.noted, error.message)
             return False
         if not events:
             return self._finish(store, job_id, kept)
         try:
             outline = extend(kept.outline, events)
+            costs, cells = extend_costs(kept.costs, events)
             texts = [text for event in events if (text := self._text(job_id, event)) is not None]
         except msgspec.DecodeError:
             self._drop_tail(job_id)
             store.restart(job_id)
             return True
-        if not store.keep(job_id, kept, outline, texts):
+        if not store.keep(job_id, kept, outline, texts, costs, cells):
             self._drop_tail(job_id)  # another process was faster: go on from where it is
         return True
 
@@ -209,9 +155,9 @@ class Indexer:
         if kept.seq > 0 and not (kept.is_live and kept.noted <= kept.looked):
             last = self._journals.last(job_id, 1)
             if not last:
-                store.remove(job_id)
+                store.forget_journal(job_id)
                 self._drop_tail(job_id)
-                return False
+                return True
             if last[-1].seq < kept.seq:
                 store.restart(job_id)
                 self._drop_tail(job_id)
@@ -219,8 +165,25 @@ class Indexer:
         if not kept.is_live:
             self._drop_tail(job_id)
         if kept.noted > kept.looked:
+            if not self._settle(store, job_id, kept):
+                return True
             store.mark_looked(job_id, kept.noted)
         return False
+
+    def _settle(self, store: IndexStore, job_id: JobId, kept: KeptJob) -> bool:
+        """Count what the row of a job that does not run has beyond its journal; False when it has to begin again."""
+        if kept.is_live:
+            return True
+        try:
+            totals, before = kept.totals, kept.settled_costs
+        except msgspec.DecodeError:
+            store.restart(job_id)
+            return False
+        if totals is not None:
+            costs, cells = settle_costs(before, totals)
+            if costs != before:
+                store.keep_costs(job_id, kept, costs, cells)
+        return True
 
     def _read(self, job_id: JobId, kept: KeptJob) -> list[Event]:
         """Return the next events of a job, at most a step of them."""

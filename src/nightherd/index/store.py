@@ -1,4 +1,4 @@
-"""The index's rows: how far each job is indexed, its outline and its texts.
+"""The index's rows: how far each job is indexed, its outline, its texts and its costs.
 
 A transaction writes only if what it continues from is still so. So any number of processes may index at once,
 and a killed one leaves nothing half written: no event is counted twice, and none is left out.
@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import msgspec
 
 from nightherd.db.connection import Database
+from nightherd.index.cells import add_cells, remove_cells
+from nightherd.index.families import NotedJob, NotedRun, note_job, note_run
 from nightherd.index.texts import add_texts, name_session, remove_texts
+from nightherd.model.costs.cell import Cell
+from nightherd.model.costs.fold import EMPTY as NO_COSTS
+from nightherd.model.costs.fold import KNOWN, CostFold, RowTotals
 from nightherd.model.ids import JobId
 from nightherd.model.index.outline import EMPTY, Outline, decode_outline, encode_outline
 from nightherd.model.index.search import EventText, NamedSession
@@ -20,23 +26,15 @@ from nightherd.ports import Probe, no_probe
 
 ALL_JOBS = "SELECT job_id FROM jobs"
 DUE_JOBS = "SELECT job_id FROM jobs WHERE noted > looked OR is_live ORDER BY noted, number LIMIT ?"
-FIND_JOB = "SELECT number, agent, seq, outline, noted, looked, is_live FROM jobs WHERE job_id = ?"
-NOTE_JOB = (
-    "INSERT INTO jobs (job_id, agent, noted, is_live) VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (job_id) DO UPDATE SET noted = excluded.noted, is_live = excluded.is_live"
+FIND_JOB = (
+    "SELECT number, agent, seq, outline, noted, looked, is_live, totals, costs"
+    " FROM jobs WHERE job_id = ?"
 )
 KEEP_JOB = (
-    "UPDATE jobs SET agent = ?, session_id = ?, seq = ?, outline = ?, problem = NULL"
+    "UPDATE jobs SET agent = ?, session_id = ?, seq = ?, outline = ?, costs = ?, problem = NULL"
     " WHERE number = ?"
 )
-
-
-class NotedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What the feed says of a job: its last change, and whether it runs then."""
-
-    agent: str
-    change: int
-    is_live: bool
+_COSTS, _TOTALS = KNOWN
 
 
 class KeptJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +49,24 @@ class KeptJob(msgspec.Struct, frozen=True, kw_only=True):
     noted: int = 0
     looked: int = 0
     is_live: bool = False
+    totals_data: bytes | None = None
+    costs_data: bytes | None = None
+
+    @property
+    def totals(self) -> RowTotals | None:
+        """What its row says that it used; None when the feed has not said."""
+        return None if self.totals_data is None else _TOTALS.decode(self.totals_data)
+
+    @property
+    def costs(self) -> CostFold:
+        """What was counted of what it used; of a journal that is read from its beginning, nothing."""
+        is_begun = self.costs_data is not None and self.seq > 0
+        return self.settled_costs if is_begun else NO_COSTS
+
+    @property
+    def settled_costs(self) -> CostFold:
+        """What was counted of what it used, also of a journal that is gone."""
+        return NO_COSTS if self.costs_data is None else _COSTS.decode(self.costs_data)
 
     @property
     def outline(self) -> Outline:
@@ -74,7 +90,7 @@ class IndexStore:
         rows = self._database.execute(FIND_JOB, (job_id,))
         if not rows:
             return KeptJob()
-        number, agent, seq, outline, noted, looked, is_live = rows[0]
+        number, agent, seq, outline, noted, looked, is_live, totals, costs = rows[0]
         return KeptJob(
             number=_int(number),
             agent=str(agent),
@@ -83,6 +99,8 @@ class IndexStore:
             noted=_int(noted),
             looked=_int(looked),
             is_live=bool(is_live),
+            totals_data=totals if isinstance(totals, bytes) else None,
+            costs_data=costs if isinstance(costs, bytes) else None,
         )
 
     def due_jobs(self, limit: int) -> list[JobId]:
@@ -99,6 +117,7 @@ class IndexStore:
         change: int,
         jobs: Mapping[str, NotedJob],
         sessions: Iterable[NamedSession] = (),
+        runs: Mapping[str, NotedRun] = MappingProxyType({}),
     ) -> bool:
         """Note that the feed was followed from `before` to `change`, and what it named; False when another did."""
         with self.transaction():
@@ -106,16 +125,23 @@ class IndexStore:
                 return False
             for session in sessions:
                 name_session(self._database, session)
+            for run_id, run in runs.items():
+                note_run(self._database, run_id, run)
             for job_id, job in jobs.items():
-                values = (job_id, job.agent, job.change, int(job.is_live))
-                self._database.execute(NOTE_JOB, values)
+                note_job(self._database, job_id, job)
             self._database.execute("UPDATE follow SET change = ?", (change,))
         return True
 
     def keep(
-        self, job_id: str, before: KeptJob, outline: Outline, texts: Sequence[EventText]
+        self,
+        job_id: str,
+        before: KeptJob,
+        outline: Outline,
+        texts: Sequence[EventText],
+        costs: CostFold = NO_COSTS,
+        cells: Sequence[Cell] = (),
     ) -> bool:
-        """Replace what was known of a job, and add texts; False when another process has gone on from there meanwhile."""
+        """Replace what was known of a job, and add texts and cells; False when another process has gone on from there meanwhile."""
         with self.transaction():
             now = self._row_of(job_id)
             if now.seq != before.seq:
@@ -126,12 +152,29 @@ class IndexStore:
                 outline.session_id,
                 outline.last_seq,
                 encode_outline(outline),
+                msgspec.json.encode(costs),
                 now.number,
             )
             self._database.execute(KEEP_JOB, values)
             self._probe("index.outline_written")
             add_texts(self._database, now.number, agent, texts)
+            if before.seq == 0:
+                remove_cells(self._database, now.number)
+            add_cells(self._database, now.number, cells)
         return True
+
+    def keep_costs(
+        self, job_id: str, before: KeptJob, costs: CostFold, cells: Sequence[Cell]
+    ) -> None:
+        """Replace what was counted of a job, and add cells, unless another process has changed it meanwhile."""
+        with self.transaction():
+            now = self.find_job(job_id)
+            if now.number and (now.seq, now.costs_data) == (before.seq, before.costs_data):
+                data = msgspec.json.encode(costs)
+                self._database.execute(
+                    "UPDATE jobs SET costs = ? WHERE number = ?", (data, now.number)
+                )
+                add_cells(self._database, now.number, cells)
 
     def mark_looked(self, job_id: str, noted: int, problem: str | None = None) -> None:
         """Note that the job was read to its end after the change `noted`, or cannot be read."""
@@ -143,15 +186,28 @@ class IndexStore:
     def remove(self, job_id: str) -> None:
         """Forget all about a job."""
         with self.transaction():
-            remove_texts(self._database, self.find_job(job_id).number)
+            number = self.find_job(job_id).number
+            remove_texts(self._database, number)
+            remove_cells(self._database, number)
             self._database.execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
+
+    def forget_journal(self, job_id: str) -> None:
+        """Forget what a journal said that is gone. What its job used was used all the same."""
+        with self.transaction():
+            remove_texts(self._database, self.find_job(job_id).number)
+            self._database.execute(
+                "UPDATE jobs SET seq = 0, outline = NULL WHERE job_id = ?", (job_id,)
+            )
 
     def restart(self, job_id: str) -> None:
         """Index a job from its beginning again."""
         with self.transaction():
-            remove_texts(self._database, self.find_job(job_id).number)
+            number = self.find_job(job_id).number
+            remove_texts(self._database, number)
+            remove_cells(self._database, number)
             self._database.execute(
-                "UPDATE jobs SET seq = 0, outline = NULL, looked = 0 WHERE job_id = ?", (job_id,)
+                "UPDATE jobs SET seq = 0, outline = NULL, costs = NULL, looked = 0 WHERE number = ?",
+                (number,),
             )
 
     def restart_feed(self) -> None:

@@ -7,7 +7,7 @@ these in the ring outside; `wiring` chooses them; `nightherd.testing` has a cont
 from __future__ import annotations
 
 from nightherd.ports.hooks import CommandContainer, HookCall, HookCarrier, HookResult
-from nightherd.ports.index import Outlines, Searches
+from nightherd.ports.index import Costs, Outlines, Searches
 from nightherd.ports.journal import (
     BadLine,
     BlobRef,
@@ -80,6 +80,7 @@ __all__ = [
     "ChangedPath",
     "Clock",
     "CommandContainer",
+    "Costs",
     "Findings",
     "FinishedJournals",
     "FleetReader",

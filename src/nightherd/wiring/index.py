@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from nightherd.index.follower import IndexFollower
     from nightherd.index.indexer import Indexer
-    from nightherd.ports import Outlines, Searches
+    from nightherd.ports import Costs, Outlines, Searches
 
 
 def open_indexer(state_dir: Path) -> Indexer:
@@ -42,6 +42,13 @@ def open_search(state_dir: Path, report: Callable[[str], None]) -> Searches:
     from nightherd.index.search import IndexSearch
 
     return IndexSearch(state_dir, open_journals(state_dir), report)
+
+
+def open_costs(state_dir: Path, report: Callable[[str], None]) -> Costs:
+    """What the jobs in `state_dir` have used; `report` is called when its index is damaged."""
+    from nightherd.index.costs import IndexCosts
+
+    return IndexCosts(state_dir, report)
 
 
 def discard_index(state_dir: Path) -> None:

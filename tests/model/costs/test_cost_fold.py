@@ -204,7 +204,7 @@ def test_usage_by_model_at_the_end_of_a_run_replaces_what_was_counted_in_it() ->
     opus = Usage(output_tokens=10, cost_microusd=MicroUsd(301))
     haiku = Usage(output_tokens=30, cost_microusd=MicroUsd(7))
     sum_of_both = Usage(output_tokens=40, cost_microusd=MicroUsd(309))  # rounded as a whole
-    run = [
+    run: list[Event] = [
         describe(ExecutionStarted(worker="worker-1")),
         describe(Init(runtime="claude", model="opus")),
         AssistantEvent(content="moo", usage=guessed, turn=1, end=True),

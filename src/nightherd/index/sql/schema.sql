@@ -15,9 +15,36 @@ CREATE TABLE jobs (
     noted INTEGER NOT NULL DEFAULT 0,
     looked INTEGER NOT NULL DEFAULT 0,
     is_live INTEGER NOT NULL DEFAULT 0,
-    problem TEXT
+    problem TEXT,
+    -- Of the first job of its family, where it has none of its own: AGENT/NAME, and a workflow run.
+    schedule TEXT,
+    run_id TEXT,
+    -- The other agents whose jobs it works for, as JSON; NULL for none.
+    above TEXT,
+    -- What its row says that it used, and what a fold of its costs continues from.
+    totals BLOB,
+    costs BLOB
 ) STRICT;
 CREATE INDEX due_jobs ON jobs (noted) WHERE noted > looked OR is_live;
+CREATE TABLE runs (
+    run_id TEXT PRIMARY KEY,
+    workflow TEXT NOT NULL,
+    schedule TEXT
+) STRICT, WITHOUT ROWID;
+-- What a job used in a quarter of an hour with a model ('' for none on record); the key is the order of time.
+CREATE TABLE costs (
+    quarter INTEGER NOT NULL,
+    job INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    cost_microusd INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cache_creation_input_tokens INTEGER NOT NULL,
+    cache_read_input_tokens INTEGER NOT NULL,
+    turns INTEGER NOT NULL,
+    PRIMARY KEY (quarter, job, model)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX costs_of_job ON costs (job);
 -- The number is the time (src/nightherd/index/texts.py). A row without a job is the name of a session.
 CREATE TABLE texts (
     id INTEGER PRIMARY KEY,
