@@ -140,6 +140,7 @@ async def fill(world: World) -> dict[str, str]:
     coded = (await world.get("/v1/jobs?agent=coder")).data[0]["id"]
     item = (await world.get("/v1/inbox?kind=approval&agent=pusher")).data[0]["id"]
     session = (await world.get(f"/v1/jobs/{coded}")).data["session_id"]
+    capped = (await world.get("/v1/jobs?agent=capped")).data[0]["id"]
     return {
         "name": "hello",
         "agent": "hello",
@@ -148,6 +149,7 @@ async def fill(world: World) -> dict[str, str]:
         "session": "@last",
         "other": session,
         "number": "1",
+        "capped": capped,
         "workspace": coded,
         "workflow": "flow",
         "run": "@last",
@@ -169,6 +171,7 @@ INSTEAD = {
     "/v1/schedules/{agent}/{name}": "/v1/schedules/hello/nightly",
     "/v1/hooks/{name}/deliveries": "/v1/hooks/issues/deliveries",
     "/v1/search": "/v1/search?q=hello",
+    "/v1/jobs/{job}/checkpoints/{number}": "/v1/jobs/{capped}/checkpoints/1",
     "/v1/sessions/{session}/messages/{number}": "/v1/sessions/{other}/messages/2",
     "/v1/sessions/{session}/compare/{other}": "/v1/sessions/{other}/compare/@last?patch=true",
 }

@@ -71,6 +71,30 @@ def taken_away(reader: StateReader, journals: Journals, job_id: JobId) -> TakenA
     )
 
 
+class CheckpointPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some checkpoints of a job, newest first."""
+
+    checkpoints: list[Checkpoint]
+    total: int
+    next_before: int | None
+    """The number below which the next page begins; None when this is the last."""
+
+
+def checkpoint_page(
+    reader: StateReader, journals: Journals, job_id: JobId, *, limit: int, before: int | None
+) -> CheckpointPage:
+    """Return the newest checkpoints of a job with numbers below `before`. Reads its journal, if it has any."""
+    everything = list_bookmarks(reader, journals, job_id)
+    newest = [one for one in reversed(everything) if before is None or one.number < before]
+    shown = newest[:limit]
+    more = len(newest) > limit
+    return CheckpointPage(
+        checkpoints=shown,
+        total=len(everything),
+        next_before=shown[-1].number if more else None,
+    )
+
+
 def latest_bookmark(reader: StateReader, journals: Journals, job_id: JobId) -> Checkpoint | None:
     """The job's last checkpoint, as far as its rows and the end of its journal show."""
     rows = reader.list_checkpoints(job_id)
@@ -244,6 +268,12 @@ class CheckpointRow(TypedDict):
     duration_seconds: float
 
 
+class CheckpointDocument(CheckpointRow):
+    """A checkpoint with its header: what the job was doing, as far as it is not in its journal."""
+
+    header: dict[str, Any]
+
+
 def taken_row(gone: TakenAway) -> TakenRow:
     """What a list of checkpoints says beside them."""
     return {"removed": gone.count, "removed_at": timestamp(gone.at)}
@@ -267,3 +297,8 @@ def checkpoint_row(one: Checkpoint) -> CheckpointRow:
         "cost_usd": to_usd(one.cost_microusd),
         "duration_seconds": one.duration_ms / 1_000,
     }
+
+
+def checkpoint_document(one: Checkpoint) -> CheckpointDocument:
+    """A checkpoint with all that its row says."""
+    return {**checkpoint_row(one), "header": dict(one.header)}

@@ -37,6 +37,7 @@ REQUESTS = {
     Action.CANCEL_JOB: "POST /v1/jobs/{job}/cancel",
     Action.DISMISS_ITEM: 'POST /v1/inbox/{item}/answers with "verdict": "dismiss"',
     Action.FOLLOW_JOB: "GET /v1/jobs/{job}/events",
+    Action.LIST_CHECKPOINTS: "GET /v1/jobs/{job}/checkpoints",
     Action.LIST_AGENTS: "GET /v1/agents",
     Action.LIST_INBOX: "GET /v1/inbox",
     Action.LIST_JOBS: "GET /v1/jobs",

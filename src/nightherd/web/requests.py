@@ -109,6 +109,16 @@ class NewSessionFork(Body):
     agent: Line | None = Field(None, description="Agent of that job, for an imported session.")
 
 
+class NewJobFork(Body):
+    """Where a job is forked, and what is asked there."""
+
+    prompt: Prompt | None = Field(None, description="Prompt text.")
+    inputs: dict[InputName, InputValue] = Field({}, description="Values for ${inputs.NAME}.")
+    at_message: Place | None = Field(None, description="Keep messages 1 to this of the session.")
+    at_seq: Place | None = Field(None, description="Keep messages up to this event of the job.")
+    at_checkpoint: Place | None = Field(None, description="Keep messages up to this checkpoint.")
+
+
 class SessionUpdate(Body):
     """What is different about a session from now on."""
 

@@ -22,10 +22,12 @@ from nightherd.errors import RefusedError
 from nightherd.model.access.web import Tls
 from nightherd.web import (
     answer_page,
+    checkpoints,
     downloads,
     hooks,
     inbox,
     job_events,
+    job_forks,
     jobs,
     login,
     metrics,
@@ -70,8 +72,9 @@ DESCRIPTION = (
 
 
 ROOMS = (
-    fleet_paths, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, session_reading, session_changes, workspaces, inbox, answer_page, hooks, metrics,
+    fleet_paths, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
+    session_reading, session_changes, job_forks, checkpoints,
     login, tokens,
 )  # fmt: skip
 

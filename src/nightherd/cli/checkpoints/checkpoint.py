@@ -20,6 +20,7 @@ from nightherd.model.checkpoints.state_schema import descriptions
 from nightherd.model.units import format_usd
 from nightherd.views.checkpoints import (
     TakenAway,
+    checkpoint_document,
     checkpoint_row,
     find_checkpoint,
     list_bookmarks,
@@ -123,8 +124,7 @@ def show(invocation: Invocation, job: str, number: int | None, is_state: bool) -
             return
         found = find_checkpoint(reader, open_journals(state), job_id, number)
     if screen.is_json:
-        row = {**checkpoint_row(found), "header": dict(found.header)}
-        screen.document("checkpoint", row, now)
+        screen.document("checkpoint", checkpoint_document(found), now)
         return
     screen.show(card(found, persistence))
 

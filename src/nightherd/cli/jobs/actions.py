@@ -37,7 +37,8 @@ from nightherd.cli.prompt import (
     working_options,
 )
 from nightherd.cli.sessions.options import agent_of_job, named_session, place_given
-from nightherd.engine.operations.fork import AtEvent, AtLastTurn
+from nightherd.engine.operations.fork import AtLastTurn
+from nightherd.engine.operations.jobs import fork_of_job
 from nightherd.engine.operations.requests import (
     Cancel,
     ForkOf,
@@ -48,7 +49,7 @@ from nightherd.engine.operations.requests import (
     Submit,
 )
 from nightherd.engine.operations.resume import OPEN
-from nightherd.errors import RefusedError, UsageError
+from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.options import JobOptions
 from nightherd.model.limits.limits import LimitName, shown
@@ -312,20 +313,12 @@ def fork(
     """Fork a job at an earlier message. The new job runs in a fork of JOB's session, by default at its end."""
     invocation, found, text = _found(ctx, job, asked)
     values = read_inputs(inputs)
-    named = place_given(at_message, at_seq, at_checkpoint, job_id=found.id)
-    at = named or AtEvent(seq=found.last_seq, job_id=found.id)
-    if found.session_id is None:
-        raise RefusedError(f"job {found.id} has no session to fork")
-    if found.status is JobStatus.PENDING and not found.last_seq:
-        raise RefusedError(
-            f"job {found.id} has not started; there is nothing to fork",
-            hint=f"nightherd jobs show {found.id}",
-        )
+    at = place_given(at_message, at_seq, at_checkpoint, job_id=found.id)
+    session = fork_of_job(found, at)
     fleet = load_fleet_with_notices(
         invocation, agent=found.agent, is_quiet=asked.quiet, is_run=True
     )
     agent = agent_of_job(found, invocation, fleet)
-    session = ForkOf(session_id=found.session_id, at=at)
     run_or_enqueue(
         ctx,
         fleet,

@@ -15,8 +15,9 @@ from nightherd.engine.jobs.answer_stream import write_leftover
 from nightherd.engine.jobs.begin import header_of
 from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.operations.agents import check_no_phase
+from nightherd.engine.operations.fork import AtEvent, ForkAt
 from nightherd.engine.operations.new_job import JobDraft, record_job
-from nightherd.engine.operations.requests import Cancel, Retry, UpdateJob
+from nightherd.engine.operations.requests import Cancel, ForkOf, Retry, UpdateJob
 from nightherd.errors import FencedError, JobNotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Refused, Why
@@ -65,6 +66,21 @@ def retry_draft(job_id: JobId, agent: Agent, context: FleetContext) -> JobDraft:
         priority=job.priority,
         retries=job.id,
     )
+
+
+def fork_of_job(job: Job, at: ForkAt | None) -> ForkOf:
+    """Return the branch of a job's session at a place of the job, by default at its end.
+
+    `RefusedError` for a job without a session, and for one that has not started.
+    """
+    if job.session_id is None:
+        raise RefusedError(f"job {job.id} has no session to fork")
+    if job.status is JobStatus.PENDING and not job.last_seq:
+        raise RefusedError(
+            f"job {job.id} has not started; there is nothing to fork",
+            next_step=NextStep(Action.SHOW_JOB, job=job.id),
+        )
+    return ForkOf(session_id=job.session_id, at=at or AtEvent(seq=job.last_seq, job_id=job.id))
 
 
 async def cancel_job(
