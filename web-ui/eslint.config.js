@@ -25,5 +25,9 @@ export default defineConfig(
       ],
     },
   },
+  {
+    files: ["public/sw.js"],
+    languageOptions: { globals: { self: "readonly", URL: "readonly" } },
+  },
   { files: ["src/transcript/Markdown.tsx"], rules: { "no-restricted-syntax": "off" } },
 );
