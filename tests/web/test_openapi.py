@@ -41,6 +41,8 @@ OPERATIONS = {
     ("POST", "/v1/logout"),
     ("GET", "/v1/agents"),
     ("GET", "/v1/agents/{name}"),
+    ("GET", "/v1/config"),
+    ("GET", "/v1/agents/{name}/config"),
     ("GET", "/v1/schedules"),
     ("GET", "/v1/schedules/{agent}/{name}"),
     ("GET", "/v1/slots"),

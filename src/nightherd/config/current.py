@@ -15,6 +15,8 @@ from nightherd.errors import NightherdError
 from nightherd.model.problem import Place, Problem, Severity
 
 DOTENV = ".env"
+MOST_READS = 3
+"""How often files that are written while they are read are read again for one answer."""
 Stamp = tuple[tuple[str, int, int, int], ...]
 """What a set of files looked like: name, inode, size and time of each."""
 
@@ -70,8 +72,8 @@ class CurrentConfig:
         state_dir: Path,
     ) -> None:
         """`files` are those that the fleet is known to be read from."""
+        self.file = file
         self._check = check
-        self._file = file
         self._state_dir = state_dir
         self._watched: tuple[str, ...] = with_dotenv(files)
         self._stamp: Stamp = ()
@@ -81,11 +83,13 @@ class CurrentConfig:
     def read(self) -> ConfigReading:
         """What the files say now; errors in them are values."""
         with self._lock:
-            while True:
+            for _ in range(MOST_READS):
                 stamp = stamp_of(self._watched)
                 if self._reading is not None and stamp == self._stamp:
-                    return self._reading
+                    break
                 self._reading = self._read_again(stamp)
+            assert self._reading is not None  # noqa: S101 (read above)
+            return self._reading
 
     def _read_again(self, stamp: Stamp) -> ConfigReading:
         """Read the files, which looked like `stamp` before: one that is written meanwhile is read once more."""
@@ -94,7 +98,7 @@ class CurrentConfig:
             checked = self._check()
         except NightherdError as error:
             self._stamp = stamp
-            place = Place(file=str(self._file), line=1, column=1)
+            place = Place(file=str(self.file), line=1, column=1)
             problem = Problem(place=place, message=error.message, severity=Severity.ERROR)
             return ConfigReading(loaded=loaded, is_valid=False, problems=(problem,), files=())
         seen = {one[0]: one for one in stamp}

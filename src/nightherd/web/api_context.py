@@ -55,6 +55,7 @@ def _nobody(now: datetime) -> None:
 class ApiContext:
     """Everything the API needs from the world."""
 
+    state_dir: Path
     fleet: Callable[[], Fleet]
     """The fleet as it is configured now: a reload changes it."""
     bench: Callable[[], WorkerContext]
@@ -147,6 +148,7 @@ async def open_api_context(
     ):
         try:
             yield ApiContext(
+                state_dir=state_dir,
                 fleet=fleet,
                 bench=bench,
                 ask=ask,

@@ -22,6 +22,7 @@ from nightherd.errors import RefusedError
 from nightherd.model.access.web import Tls
 from nightherd.web import (
     answer_page,
+    config,
     checkpoints,
     downloads,
     hooks,
@@ -72,7 +73,7 @@ DESCRIPTION = (
 
 
 ROOMS = (
-    fleet_paths, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
+    fleet_paths, config, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
     session_reading, session_changes, job_forks, checkpoints,
     login, tokens,
