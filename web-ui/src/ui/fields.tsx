@@ -35,3 +35,12 @@ export function Select({
     </select>
   );
 }
+
+export function TextArea({ className, ...rest }: ComponentProps<"textarea">) {
+  return (
+    <textarea
+      className={classes(FIELD, "block w-full resize-y py-1.5 [overflow-wrap:anywhere]", className)}
+      {...rest}
+    />
+  );
+}
