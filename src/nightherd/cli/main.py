@@ -68,6 +68,7 @@ COMMANDS = {
     "limits": Entry(
         "nightherd.cli.limits.limits:limits", "Show limits, what is used and what is left."
     ),
+    "costs": Entry("nightherd.cli.costs:costs", "Show what jobs have used, and limits ahead."),
     "retention": Entry(
         "nightherd.cli.checkpoints.retention:retention",
         "Plan and apply the deletion of old checkpoints and unneeded workspaces.",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from pathlib import Path
-
 import click
 
+from nightherd.cli.catch_up import catch_up_index
 from nightherd.cli.invocation import (
     Invocation,
     agent_filter,
@@ -15,17 +13,15 @@ from nightherd.cli.invocation import (
     page_option,
 )
 from nightherd.cli.screen.render import PAGE, Screen, neutralise
-from nightherd.errors import StateError, UsageError
+from nightherd.errors import UsageError
 from nightherd.model.index.search import Hit, SearchQuery
 from nightherd.model.index.search_terms import parse_terms
 from nightherd.model.text import counted
 from nightherd.views.search import hit_rows, since_text
-from nightherd.wiring.index import discard_index, open_indexer, open_search
+from nightherd.wiring.index import discard_index, open_search
 from nightherd.wiring.stores import system_clock
 
 MOST = 100
-SAID_EVERY = 500
-"""Jobs between two lines about how far indexing is."""
 
 
 @click.command("search", epilog='Example: nightherd search "connection refused" --since 2d')
@@ -63,7 +59,7 @@ def search(
         raise UsageError("TEXT is missing", hint='nightherd search "TEXT"')
     if is_rebuilt:
         discard_index(state)
-    jobs = _catch_up(state, screen)
+    jobs = catch_up_index(state, screen)
     if not words:
         screen.document("index", {"jobs": jobs}, now) if screen.is_json else screen.say(
             f"indexed {counted(jobs, 'job')}"
@@ -78,7 +74,7 @@ def search(
     )
     index = open_search(state, lambda notice: screen.say(neutralise(notice)))
     page = index.search(query)
-    if page.pending_jobs is None and _catch_up(state, screen):
+    if page.pending_jobs is None and catch_up_index(state, screen):
         page = index.search(query)  # it was damaged, and is made again
     if screen.is_json:
         beside = {"next_before": page.next_before, "pending_jobs": page.pending_jobs}
@@ -91,26 +87,6 @@ def search(
     if page.next_before is not None:
         screen.flush()
         screen.say(f"more: add --before {page.next_before}")
-
-
-def _catch_up(state: Path, screen: Screen) -> int:
-    """Index what is new; how many jobs that was. Where it cannot be written, what there is is searched."""
-
-    def report(count: int) -> None:
-        if count % SAID_EVERY == 0:
-            screen.say(f"indexed {counted(count, 'job')} so far")
-
-    if not state.is_dir():
-        return 0
-    with closing(open_indexer(state)) as indexer:
-        try:
-            return indexer.catch_up(report)
-        except StateError as error:
-            screen.say(f"the index is not up to date: {error.message}")
-            return 0
-        finally:
-            for notice in indexer.notices:
-                screen.say(neutralise(notice))
 
 
 def _show(hit: Hit, screen: Screen) -> None:

@@ -21,7 +21,7 @@ from nightherd.files.paths import directory_identity
 from nightherd.model.access.browser_session import BrowserSession
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.inbox.token import Token
-from nightherd.ports import ChangeFeed, Outlines, Searches, SnapshotReader
+from nightherd.ports import ChangeFeed, Costs, Outlines, Searches, SnapshotReader
 from nightherd.views.status import DaemonRow
 from nightherd.views.stream_rows import StreamRows
 from nightherd.web.change_tail import ChangeTail
@@ -30,7 +30,7 @@ from nightherd.web.login_codes import FailedLogins, LoginCodes
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Tails
 from nightherd.wiring.fleets import open_config
-from nightherd.wiring.index import open_outlines, open_search
+from nightherd.wiring.index import open_costs, open_outlines, open_search
 from nightherd.wiring.machine import boot_id, is_at_work
 from nightherd.wiring.running import rescuer
 from nightherd.wiring.stores import ledger_end, open_feed, open_journals, open_reader, system_clock
@@ -81,6 +81,8 @@ class ApiContext:
     """The outlines of jobs."""
     searches: Searches
     """Full-text search over all jobs."""
+    costs: Costs
+    """What jobs have used."""
     changes: ChangeTail
     """What changes, for all who follow the fleet."""
     config: CurrentConfig
@@ -163,6 +165,7 @@ async def open_api_context(
                 snapshots=open_snapshot_reader(state_dir),
                 outlines=open_outlines(state_dir),
                 searches=open_search(state_dir, report),
+                costs=open_costs(state_dir, report),
                 changes=changes,
                 config=open_config(fleet(), environ, state_dir),
                 open_feed=feed,

@@ -24,6 +24,7 @@ from nightherd.web import (
     answer_page,
     config,
     checkpoints,
+    costs,
     downloads,
     hooks,
     inbox,
@@ -76,6 +77,7 @@ ROOMS = (
     fleet_paths, config, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
     session_reading, session_changes, job_forks, checkpoints,
+    costs,
     login, tokens,
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ from nightherd.host.process import boot_id, is_alive, is_at_work, this_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import tzinfo
     from pathlib import Path
 
     from nightherd.host.machine import Connected
@@ -20,6 +21,7 @@ __all__ = [
     "is_alive",
     "is_at_work",
     "is_lingering",
+    "local_zone",
     "peer_pid",
     "refuse_agents",
     "since_boot",
@@ -34,6 +36,13 @@ def since_boot() -> float:
     from nightherd.host.system import SystemClock
 
     return SystemClock().since_boot()
+
+
+def local_zone() -> tuple[str, tzinfo]:
+    """Return the time zone of this machine, and its name."""
+    from nightherd.host import timezone
+
+    return timezone.local_zone()
 
 
 def find_agent_above(pid: int, directory: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 import msgspec
 
@@ -80,9 +80,17 @@ def days_of(period: Period, zone: tzinfo) -> tuple[Day, ...]:
     )
 
 
+def day_at(at: datetime, zone: tzinfo) -> tuple[Day, datetime]:
+    """Return the day of a time zone that an instant is in, and when it ends."""
+    today = at.astimezone(zone).date()
+    ends_at = midnight(today + timedelta(days=1), zone)
+    first, until = quarter_after(midnight(today, zone)), quarter_after(ends_at)
+    return Day(name=today.isoformat(), first=first, until=until), ends_at
+
+
 def midnight(day: date, zone: tzinfo) -> datetime:
     """Return when a day begins in a time zone."""
-    return datetime.combine(day, time(), tzinfo=zone)
+    return datetime.combine(day, time(), tzinfo=zone).astimezone(UTC)
 
 
 def _read(text: str, now: datetime, zone: tzinfo, *, word: str) -> datetime:
