@@ -7,7 +7,7 @@ export default defineConfig({
   plugins: [react(), tailwindcss()],
   publicDir: false,
   build: {
-    outDir: "../src/nightherd/views/export/page",
+    outDir: "../src/nightherd/views/export/built",
     emptyOutDir: true,
     target: "es2024",
     sourcemap: false,

@@ -77,6 +77,7 @@ JSON_HINT = "nightherd jobs --json for one list; nightherd jobs tail JOB -f --js
         "fork": Entry("nightherd.cli.jobs.actions:fork", "Fork a job at an earlier message."),
         "retry": Entry("nightherd.cli.jobs.actions:retry", "Submit a job's work again."),
         "tail": Entry("nightherd.cli.jobs.show:tail", "Show a job's events."),
+        "export": Entry("nightherd.cli.jobs.export:export", "Export a job to a file."),
         "outline": Entry("nightherd.cli.jobs.outline:outline", "Show the outline of a job."),
         "apply": Entry("nightherd.cli.jobs.land:apply", "Apply a job's changes to your files."),
         "merge": Entry("nightherd.cli.jobs.land:merge", "Merge a job's changes into a branch."),

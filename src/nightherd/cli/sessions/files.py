@@ -37,7 +37,7 @@ from nightherd.wiring.runtimes import find_capabilities
 from nightherd.wiring.stores import open_journals, system_clock
 
 
-@click.command("export", epilog="Example: nightherd session export @last --format html -o it.html")
+@click.command("export", epilog="Example: nightherd session export @last --html -o it.html")
 @session_argument
 @click.option(
     "--format",
@@ -45,6 +45,12 @@ from nightherd.wiring.stores import open_journals, system_clock
     type=click.Choice([kind.value for kind in ExportFormat]),
     default=ExportFormat.JSON.value,
     help="Output format; json (the default) is the full record, claude is for `claude --resume`.",
+)
+@click.option(
+    "--html",
+    "kind",
+    flag_value=ExportFormat.HTML.value,
+    help="The same as --format html: one page that opens in any browser.",
 )
 @click.option(
     "-o",
@@ -67,12 +73,7 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
         )
     pieces = exported.pieces
     if output is not None:
-        target = invocation.cwd / output
-        if not target.parent.is_dir():
-            raise NotFoundError(
-                f"there is no directory {target.parent}", hint=f"mkdir -p {target.parent}"
-            )
-        atomic_write_file(target, "".join(pieces))
+        target = write_export(invocation.cwd / output, pieces)
         if screen.is_json:
             written = {"session_id": named.id, "format": kind, "file": str(target)}
             screen.document("session_file", written, now)
@@ -92,6 +93,16 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
         # All of it before the first line is shown: a body that cannot be read leaves nothing behind.
         for line in list(lines_of(pieces)):
             screen.show(line)
+
+
+def write_export(target: Path, pieces: Iterable[str]) -> Path:
+    """Write an export to a file of the user's; `NotFoundError` when its directory is missing."""
+    if not target.parent.is_dir():
+        raise NotFoundError(
+            f"there is no directory {target.parent}", hint=f"mkdir -p {target.parent}"
+        )
+    atomic_write_file(target, "".join(pieces))
+    return target
 
 
 def lines_of(pieces: Iterable[str]) -> Iterator[str]:

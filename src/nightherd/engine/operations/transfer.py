@@ -22,16 +22,16 @@ from nightherd.views.export.document import (
     ExportFormat,
     as_document,
     as_markdown,
-    as_page,
     to_export,
 )
+from nightherd.views.export.page import session_page
 from nightherd.views.sessions import get_session
 
 FORMATS: dict[ExportFormat, Export] = {
     ExportFormat.JSON: as_document,
     ExportFormat.CLAUDE: as_transcript,
     ExportFormat.MARKDOWN: as_markdown,
-    ExportFormat.HTML: as_page,
+    ExportFormat.HTML: session_page,
 }
 
 
