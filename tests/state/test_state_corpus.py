@@ -124,6 +124,7 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "removed_checkpoints": (job,),
         "jobs_of_parent": (job,),
         "spent": (f"{NOW:%Y-%m-%d}", "grazer", "daily"),
+        "spent_by_agent": (f"{NOW:%Y-%m-%d}",),
         "used_below": (job,),
         "jobs_with_checkpoints": (),
         "list_sessions": (SessionQuery(),),

@@ -165,6 +165,9 @@ class SpendingReader(Protocol):
     def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
         """What was used on a day, or ever: by an agent and for a schedule, where they are named."""
 
+    def spent_by_agent(self, day: str) -> Mapping[str, Used]:
+        """What was used on a day by every agent that used anything."""
+
     def used_below(self, job_id: JobId) -> Used:
         """What all jobs below a job have used and set aside; `spawns` counts them."""
 

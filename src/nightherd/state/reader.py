@@ -78,6 +78,11 @@ class SqliteReader(SqliteScheduleReader):
         rows = self._rows()
         return spent(rows, day, agent, schedule) if rows else Used()
 
+    def spent_by_agent(self, day: str) -> Mapping[str, Used]:
+        rows = self._rows()
+        found = rows.values("spent_by_agent_on_day", day) if rows else ()
+        return {str(agent): _used([(*used,)]) for agent, *used in found}
+
     def used_below(self, job_id: JobId) -> Used:
         rows = self._rows()
         return used_below(rows, job_id, "") if rows else Used()

@@ -22,6 +22,7 @@ from nightherd.model.jobs.filter import filter_of, fits
 from nightherd.model.jobs.job import CHILD_WAITS, Execution, Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
+from nightherd.model.limits.spending import Spending
 from nightherd.model.notifications.notification import (
     LEDGER,
     Notification,
@@ -108,6 +109,10 @@ class MemoryReader(MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader, M
 
     def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
         return self._rows.spent(day, agent, schedule)
+
+    def spent_by_agent(self, day: str) -> Mapping[str, Used]:
+        agents = {row.agent for row in self._rows.all(Spending) if row.day == day}
+        return {agent: self._rows.spent(day, agent, None) for agent in agents}
 
     def used_below(self, job_id: JobId) -> Used:
         return self._rows.used_below(job_id, besides="")

@@ -17,7 +17,8 @@ from nightherd.model.agents.state import (
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus, SuspendReason
 from nightherd.model.limits.spending import day_of
 from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
-from nightherd.model.units import MicroUsd, to_usd
+from nightherd.model.units import FREE, MicroUsd, to_usd
+from nightherd.model.workspaces.policy import WorkspaceMode
 from nightherd.views.inbox import InboxCounts, count_inbox, inbox_counts_row
 from nightherd.views.inbox_rows import InboxCountsRow
 from nightherd.views.jobs import every_job, observe_jobs, timestamp
@@ -28,7 +29,6 @@ from nightherd.views.limits import (
     login_limit_row,
 )
 from nightherd.views.runs import OpenRunsRow, open_runs_row
-from nightherd.views.schedule_rows import ScheduleRow
 from nightherd.views.schedules import Held, held_schedules
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class AgentView(msgspec.Struct, frozen=True, kw_only=True):
     suspended: int
     suspended_jobs: tuple[Job, ...] = ()
     """Those of them that were created last, the newest first; `MOST_SUSPENDED` of the whole fleet."""
+    spent_today: MicroUsd = FREE
+    """By its jobs, and what jobs of other agents used below them, since midnight, UTC."""
     running_jobs: tuple[ObservedJob, ...] = ()
     """Jobs that a live worker has, the oldest first."""
     lost_jobs: tuple[ObservedJob, ...] = ()
@@ -125,6 +127,7 @@ def show_fleet(
         query = JobQuery(status=JobStatus.SUSPENDED, limit=MOST_SUSPENDED)
         for job in reader.list_jobs(query):
             suspended.setdefault(job.agent, []).append(job)
+    spent_today = reader.spent_by_agent(day_of(now))
     workers = [worker for worker in reader.live_workers() if is_at_work(worker)]
     schedules: dict[str, list[ScheduleState]] = {}
     for schedule in reader.list_schedules():
@@ -145,6 +148,7 @@ def show_fleet(
             running=len(runs),
             suspended=counts.get((name, JobStatus.SUSPENDED), 0),
             suspended_jobs=tuple(suspended.get(name, ())),
+            spent_today=MicroUsd(spent_today[name].spend if name in spent_today else 0),
             running_jobs=tuple(runs),
             lost_jobs=tuple(lost),
         )
@@ -228,12 +232,12 @@ class AgentRow(TypedDict):
     is_declared: bool
     runtime: str | None
     description: str | None
-
-
-class AgentDocument(AgentRow):
-    """One agent and its schedules."""
-
-    schedules: list[ScheduleRow]
+    model: str | None
+    permission_mode: str | None
+    workspace: WorkspaceMode | None
+    has_container: bool
+    spent_today_usd: float
+    spend_cap_today_usd: float | None
 
 
 class WorkerRow(TypedDict):
@@ -285,6 +289,7 @@ class FleetDocument(TypedDict):
 def agent_row(view: AgentView) -> AgentRow:
     """An agent as lists give it."""
     state, declared, lost = view.state, view.declared, view.lost_job
+    cap = None if declared is None else declared.limits.per_day.spend
     return {
         "name": state.name,
         "status": state.status,
@@ -307,6 +312,12 @@ def agent_row(view: AgentView) -> AgentRow:
         "is_declared": declared is not None,
         "runtime": declared.runtime.name if declared is not None else None,
         "description": declared.description if declared is not None else None,
+        "model": declared.model if declared is not None else None,
+        "permission_mode": declared.permission_mode if declared is not None else None,
+        "workspace": declared.workspace.mode if declared is not None else None,
+        "has_container": declared is not None and declared.container is not None,
+        "spent_today_usd": to_usd(view.spent_today),
+        "spend_cap_today_usd": None if cap is None else to_usd(cap),
     }
 
 

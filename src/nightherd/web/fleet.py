@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from nightherd.engine.limits.guard import job_limits
 from nightherd.engine.operations.requests import ResetAgent
 from nightherd.errors import NotFoundError
 from nightherd.model.access.role import Role
-from nightherd.views.fleet import AgentDocument, AgentRow, FleetView, agent_row, show_fleet
+from nightherd.model.jobs.options import NO_OPTIONS
+from nightherd.model.limits.limits import NO_LIMITS
+from nightherd.ports import StateReader
+from nightherd.views.agents import AgentDocument, agent_document
+from nightherd.views.fleet import AgentRow, FleetView, agent_row, show_fleet
 from nightherd.views.job_document import failed_hooks
 from nightherd.views.notifications import failing_targets
 from nightherd.views.schedules import list_views, schedule_row
@@ -44,7 +49,7 @@ async def list_agents(site: OnSite) -> Response:
 @router.get("/agents/{name}", responses=answers("agent", AgentDocument, 404))
 @needs(Role.VIEWER)
 async def show_agent(site: OnSite, name: str) -> Response:
-    """One agent and its schedules."""
+    """One agent: how it is set up, its schedules, what it may use and has used today, and its last failure."""
     return await _agent(site, name)
 
 
@@ -62,10 +67,18 @@ async def _agent(site: ApiContext, name: str) -> Response:
     if found is None:
         raise NotFoundError(f"there is no agent {name!r}")
     now = site.context.clock.now()
-    views = await site.ask(lambda reader: list_views(reader, site.fleet(), is_at_work, now))
-    schedules = [schedule_row(one) for one in views if one.agent.name == name]
-    data: AgentDocument = {**agent_row(found), "schedules": schedules}
-    return document("agent", data, now)
+    declared = found.declared
+    limits = NO_LIMITS if declared is None else job_limits(declared, NO_OPTIONS)
+
+    def read(reader: StateReader) -> AgentDocument:
+        schedules = [
+            schedule_row(one)
+            for one in list_views(reader, site.fleet(), is_at_work, now)
+            if one.agent.name == name
+        ]
+        return agent_document(reader, found, schedules, limits, site.context.secrets, now)
+
+    return document("agent", await site.ask(read), now)
 
 
 async def look(site: ApiContext) -> FleetView:

@@ -92,6 +92,10 @@ def test_what_is_used_below_is_the_agents_and_its_schedules_and_the_fleets_once(
     assert bench.reader.spent(None, None, None).spend == total
     assert bench.reader.spent(day, "boss", None).spend == total
     assert bench.reader.spent(day, "boss", "nightly").spend == total
+    by_agent = bench.reader.spent_by_agent(day)
+    assert by_agent == {agent: bench.reader.spent(day, agent, None) for agent in by_agent}
+    assert by_agent["boss"].spend == total
+    assert bench.reader.spent_by_agent("1999-01-01") == {}
     assert bench.reader.spent(day, "helper", None).spend == (30 * CENT if helper == "helper" else 0)
 
 

@@ -14,14 +14,16 @@ from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.next_steps import command_for
 from nightherd.cli.screen.render import Screen, neutralise, status_cell
+from nightherd.engine.limits.guard import job_limits
 from nightherd.model.jobs.lost import lost_text
+from nightherd.model.jobs.options import NO_OPTIONS
 from nightherd.model.schedules.rule import Cron
 from nightherd.model.sessions.order import suspended_text
+from nightherd.views.agents import AgentDocument, agent_document
 from nightherd.views.fleet import AgentView, agent_row
-from nightherd.views.schedule_rows import ScheduleRow
 from nightherd.views.schedules import list_views, schedule_row
 from nightherd.wiring.machine import is_at_work
-from nightherd.wiring.stores import open_reader, system_clock
+from nightherd.wiring.stores import known_secrets, open_reader, system_clock
 
 
 @click.group(
@@ -66,9 +68,8 @@ def list_agents(invocation: Invocation) -> None:
 def show(invocation: Invocation, agent: str) -> None:
     """Show an agent. Prints its status and its schedules."""
     screen, now = invocation.screen, system_clock().now()
-    view, schedules = _view(invocation, agent)
+    view, row = _view(invocation, agent)
     refresh_lost(invocation, view.lost_jobs)
-    row = {**agent_row(view), "schedules": schedules}
     if screen.is_json:
         screen.document("agent", row, now)
         return
@@ -90,7 +91,7 @@ def show(invocation: Invocation, agent: str) -> None:
     ]
     for label, text in lines:
         screen.show(f"{label.ljust(9)} {neutralise(str(text))}")
-    for schedule in schedules:
+    for schedule in row["schedules"]:
         rule = schedule["rule"] or "by hand"
         screen.show(f"{'schedule'.ljust(10)}{schedule['name']}: {rule}, {schedule['status']}")
 
@@ -108,9 +109,9 @@ def reset(invocation: Invocation, agent: str) -> None:
     name = find_agent(fleet, agent).name
     open_client(invocation, fleet).perform(ResetAgent(agent=name))
     screen, now = invocation.screen, system_clock().now()
-    view, schedules = _view(invocation, name)
+    view, row = _view(invocation, name)
     if screen.is_json:
-        screen.document("agent", {**agent_row(view), "schedules": schedules}, now)
+        screen.document("agent", row, now)
         return
     screen.show(f"{name} is {view.state.status.value}")
 
@@ -124,7 +125,7 @@ def _next_text(view: AgentView, screen: Screen) -> str:
     return screen.time(view.state.next_trigger_at, zone)
 
 
-def _view(invocation: Invocation, name: str) -> tuple[AgentView, list[ScheduleRow]]:
+def _view(invocation: Invocation, name: str) -> tuple[AgentView, AgentDocument]:
     fleet, now = load_fleet_with_notices(invocation), system_clock().now()
     found = find_agent(fleet, name)
     state_dir = invocation.state_directory()
@@ -136,4 +137,6 @@ def _view(invocation: Invocation, name: str) -> tuple[AgentView, list[ScheduleRo
             for one in list_views(reader, fleet, is_at_work, now)
             if one.agent is found
         ]
-    return view, schedules
+        limits = job_limits(found, NO_OPTIONS)
+        secrets = known_secrets(fleet, invocation.environ, state_dir)
+        return view, agent_document(reader, view, schedules, limits, secrets, now)
