@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sniffio
 from hypothesis import settings
 from msgspec.structs import replace
 
@@ -49,6 +51,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     can_say = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if can_say else os.cpu_count() or 1
     return cores if config.getoption("--quick") else int(WORKERS_PER_CORE * cores)
+
+
+@pytest.fixture(autouse=True)
+def outside_of_event_loops(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that is not async may start an event loop, also where one waits for the next test in a browser."""
+    if inspect.iscoroutinefunction(request.function):
+        yield
+        return
+    token = sniffio.current_async_library_cvar.set(None)
+    yield
+    sniffio.current_async_library_cvar.reset(token)
 
 
 @pytest.fixture(autouse=True, scope="session")
