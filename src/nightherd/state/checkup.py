@@ -14,6 +14,7 @@ from typing import Protocol
 from nightherd.errors import RefusedError
 from nightherd.files.atomic import TEMP_NAME, YOUNGEST_STALE
 from nightherd.files.permission import keep_aside
+from nightherd.model.disk_space import DiskSpace
 from nightherd.model.doctor import Finding, Level
 from nightherd.model.units import format_size
 from nightherd.ports import Clock
@@ -22,8 +23,6 @@ from nightherd.state.agreement import ROOM
 from nightherd.state.directory import MOUNTS, StateDirectory, filesystem_of, is_network_filesystem
 from nightherd.state.rebuild import REBUILT
 
-SPARE_BYTES = 1 << 30
-LEAST_BYTES = 100 << 20
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 STALE_S = YOUNGEST_STALE.total_seconds()
 STALE_COPY_S = 3600.0
@@ -138,10 +137,11 @@ class Checkup:
     def disk(self) -> Iterator[Finding]:
         """A disk that is full, or nearly."""
         usage = self._disk_usage(self._directory.root)
-        if usage.free < SPARE_BYTES and usage.free < usage.total // 20:
+        level = DiskSpace(free=usage.free, total=usage.total).level
+        if level is not Level.OK:
             yield Finding(
                 check="disk",
-                level=Level.PROBLEM if usage.free < LEAST_BYTES else Level.WARNING,
+                level=level,
                 message=f"{format_size(usage.free)} of {format_size(usage.total)} are free",
                 path=str(self._directory.root),
                 remedy="make room: jobs fail when their journal cannot be written",

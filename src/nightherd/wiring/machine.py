@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nightherd.host.machine import Connected
+    from nightherd.model.disk_space import DiskSpace
 
 __all__ = [
     "agent_above_here",
     "boot_id",
+    "disk_space",
     "find_agent_above",
     "is_alive",
     "is_at_work",
@@ -43,6 +45,13 @@ def local_zone() -> tuple[str, tzinfo]:
     from nightherd.host import timezone
 
     return timezone.local_zone()
+
+
+def disk_space(path: Path) -> DiskSpace | None:
+    """Return how full the disk of a directory is; None where that cannot be found out."""
+    from nightherd.host import disk
+
+    return disk.disk_space(path)
 
 
 def find_agent_above(pid: int, directory: str) -> str | None:

@@ -50,8 +50,8 @@ def read_period(since: str | None, until: str | None, now: datetime, zone: tzinf
     `7d` is that many days with today; `24h` that long ago; `2026-11-01` its midnight. It begins and ends with whole
     quarters of an hour. `InvalidValueError` for a time that is none, and for an end that is not after the beginning.
     """
-    begin = _read(since if since is not None else DEFAULT, now, zone, word="since")
-    end = now if until is None else _read(until, now, zone, word="until")
+    begin = read_time(since if since is not None else DEFAULT, now, zone, word="since")
+    end = now if until is None else read_time(until, now, zone, word="until")
     period = Period(first=quarter_of(begin), until=quarter_after(end))
     if until is None:
         period = Period(first=period.first, until=max(period.until, quarter_of(now) + 1))
@@ -93,7 +93,8 @@ def midnight(day: date, zone: tzinfo) -> datetime:
     return datetime.combine(day, time(), tzinfo=zone).astimezone(UTC)
 
 
-def _read(text: str, now: datetime, zone: tzinfo, *, word: str) -> datetime:
+def read_time(text: str, now: datetime, zone: tzinfo, *, word: str) -> datetime:
+    """Return a time as people write it (`read_period`); `InvalidValueError`, with `word`, for one that is none."""
     text = text.strip()
     try:
         days = WHOLE_DAYS.fullmatch(text)
