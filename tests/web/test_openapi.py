@@ -83,6 +83,7 @@ OPERATIONS = {
     ("POST", "/v1/sessions/cleanup"),
     ("POST", "/v1/hooks/{name}"),
     ("POST", "/v1/jobs"),
+    ("POST", "/v1/jobs/bulk"),
     ("GET", "/v1/jobs/{job}/checkpoints"),
     ("GET", "/v1/jobs/{job}/checkpoints/{number}"),
     ("POST", "/v1/jobs/{job}/fork"),

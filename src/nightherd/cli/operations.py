@@ -21,6 +21,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.engine.operations.agents import Agents
+from nightherd.engine.operations.bulk import Bulk, perform_bulk, plan_bulk
 from nightherd.engine.operations.inbox import Answered, get_item
 from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import check_prompt, gives_more, masked_request, perform
@@ -33,6 +34,7 @@ from nightherd.engine.operations.requests import (
     ResetAgent,
     Resume,
     ResumeSession,
+    Retry,
     RunSchedule,
     SetSchedule,
     Submit,
@@ -45,6 +47,7 @@ from nightherd.engine.operations.tokens import TOKEN_VARIABLE
 from nightherd.errors import AgentBlockedError, ConfigNotFoundError, NoDaemonError
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.ids import JobId
+from nightherd.model.jobs.bulk import BulkOutcome
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.views.jobs import get_job
 from nightherd.wiring.machine import boot_id, refuse_agents
@@ -173,6 +176,26 @@ class FleetClient:
                 assert isinstance(request, Cancel)  # noqa: S101 (the only one without a fleet)
                 rescue = rescuer_of_job(context, request.job_id)
             return await perform(request, context, rescue=rescue)
+
+    async def perform_bulk(self, request: Bulk) -> list[BulkOutcome]:
+        """Carry out the request for each job on the state directory, and return what became of each."""
+        async with open_fleet_context(self.state_dir, self.fleet, self.environ) as context:
+            if self.fleet is not None:
+                ensure_recorded(self.fleet, self.state_dir, context.clock.now())
+
+            async def carry_out(one: Cancel | Retry) -> Job:
+                if self.fleet is None:
+                    rescue = rescuer_of_job(context, one.job_id)
+                else:
+                    rescue = rescuer(context, self.fleet)
+                return await perform(one, context, rescue=rescue)
+
+            return await perform_bulk(request, carry_out, context.reader)
+
+    async def plan(self, request: Bulk) -> list[BulkOutcome]:
+        """Return what would become of each job."""
+        async with open_fleet_context(self.state_dir, self.fleet, self.environ) as context:
+            return plan_bulk(request, context)
 
     def known_fleet(self) -> Fleet:
         """Return the fleet; `ConfigNotFoundError` for a request that needs one where there is none."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, StringConstraints
 
 from nightherd.model.inbox.item import Verdict
+from nightherd.model.jobs.bulk import MOST_JOBS
 from nightherd.model.limits.limits import LimitName
 from nightherd.model.sessions.session import SessionMode
 
@@ -62,6 +63,19 @@ class NewJob(Body):
     max_turns: int | None = Field(None, ge=1, le=1_000_000, description="Turns it may take.")
     job_timeout: Line | None = Field(None, description="How long it may run, as in 30m.")
     limits: LimitTexts = Field({}, description=LIMITS)
+
+
+class NewBulk(Body):
+    """Many jobs, and what to do to each."""
+
+    verb: Literal["cancel", "retry"] = Field(description="What to do.")
+    jobs: Annotated[list[Line], Field(min_length=1, max_length=MOST_JOBS)] | None = Field(
+        None, description="Whole ids of jobs."
+    )
+    q: Annotated[str, StringConstraints(max_length=2_000)] | None = Field(
+        None, description="Filter of jobs, instead of ids."
+    )
+    dry_run: bool = Field(False, description="Only say what would be done.")
 
 
 class Resumption(Body):

@@ -22,8 +22,9 @@ from nightherd.errors import RefusedError
 from nightherd.model.access.web import Tls
 from nightherd.web import (
     answer_page,
-    config,
+    bulk,
     checkpoints,
+    config,
     costs,
     downloads,
     hooks,
@@ -76,7 +77,7 @@ DESCRIPTION = (
 ROOMS = (
     fleet_paths, config, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
-    session_reading, session_changes, job_forks, checkpoints,
+    session_reading, session_changes, job_forks, bulk, checkpoints,
     costs,
     login, tokens,
 )  # fmt: skip

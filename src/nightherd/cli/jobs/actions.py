@@ -1,4 +1,4 @@
-"""`nightherd run`, and `nightherd jobs cancel`, `retry`, `resume` and `fork`: commands that make a job or change one."""
+"""`nightherd run`, and `nightherd jobs resume` and `fork`: commands that make a job or continue one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from nightherd.cli.invocation import (
     json_option,
 )
 from nightherd.cli.jobs.command import find_agent, run_or_enqueue, show_launch
-from nightherd.cli.jobs.list import observed
 from nightherd.cli.limits.options import limit_option, read_limits
 from nightherd.cli.operations import open_client
 from nightherd.cli.prompt import (
@@ -40,12 +39,10 @@ from nightherd.cli.sessions.options import agent_of_job, named_session, place_gi
 from nightherd.engine.operations.fork import AtLastTurn
 from nightherd.engine.operations.jobs import fork_of_job
 from nightherd.engine.operations.requests import (
-    Cancel,
     ForkOf,
     InSession,
     OwnSession,
     Resume,
-    Retry,
     Submit,
 )
 from nightherd.engine.operations.resume import OPEN
@@ -54,8 +51,8 @@ from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.options import JobOptions
 from nightherd.model.limits.limits import LimitName, shown
 from nightherd.model.sessions.session import SessionMode
-from nightherd.views.jobs import find_job_id, get_job, job_row
-from nightherd.wiring.stores import open_reader, system_clock
+from nightherd.views.jobs import find_job_id, get_job
+from nightherd.wiring.stores import open_reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,39 +201,6 @@ def _check_ways(*, follow: bool, wait: bool, detach: bool, has_timeout: bool) ->
         raise UsageError(f"{given[0]} and {given[1]} cannot be used together")
     if detach and has_timeout:
         raise UsageError("--wait-timeout has no effect with --detach")
-
-
-@click.command("cancel", epilog="Example: nightherd jobs cancel @last")
-@job_argument
-@json_option
-@click.pass_obj
-def cancel(invocation: Invocation, job: str) -> None:
-    """Cancel a job. A queued job ends at once; a running job is stopped by its worker."""
-    state = invocation.state_directory()
-    cancelled = open_client(invocation).perform(Cancel(job_id=_find_job(state, job).id))
-    screen, now = invocation.screen, system_clock().now()
-    if screen.is_json:
-        screen.document("job", job_row(observed(cancelled, state, now)), now)
-        return
-    if cancelled.is_terminal:
-        screen.show(f"cancelled {cancelled.id}")
-    else:
-        screen.show(f"{cancelled.id} is being stopped by its worker")
-        screen.flush()
-        screen.say(f"watch: nightherd jobs tail {cancelled.id} -f")
-
-
-@click.command("retry", epilog="Example: nightherd jobs retry @last-failed")
-@job_argument
-@json_option
-@click.pass_obj
-def retry(invocation: Invocation, job: str) -> None:
-    """Submit a job's work again. The new job waits for a worker."""
-    state = invocation.state_directory()
-    ended = _find_job(state, job)
-    fleet = load_fleet_with_notices(invocation, agent=ended.agent, is_run=True)
-    request = Retry(job_id=ended.id, refuses_held=True)
-    show_launch(open_client(invocation, fleet).perform(request), invocation)
 
 
 def _find_job(state: Path, reference: str) -> Job:

@@ -104,7 +104,7 @@ async def perform(
     if isinstance(request, RunSchedule):
         check_makes_job(request)
     agent = agents_of(context).find(request, context.reader)
-    _check_runs(request, agent, context)
+    check_runs(request, agent, context)
     match request:
         case Submit():
             return await submit(request, context)
@@ -150,7 +150,7 @@ def check_prompt(request: NewJobRequest, agent: Agent) -> None:
         prompt_of(draft_of(request, agent))
 
 
-def _check_runs(request: NewJobRequest, agent: Agent, context: FleetContext) -> None:
+def check_runs(request: NewJobRequest, agent: Agent, context: FleetContext) -> None:
     """`RefusedError` when there is no runtime for the agent here; a job that is open needs none to be given more."""
     if context.can_run(agent.runtime.name):
         return
