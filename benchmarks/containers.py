@@ -160,6 +160,7 @@ async def measure_start(root: Path, socket: str, image: str) -> dict[str, list[f
                 execution=f"benchmark.{number}",
                 session="benchmark",
                 user=USER,
+                owner=USER,
                 working_directory="/",
                 layout=Layout(mounts=(), tmpfs={}),
                 grace=timedelta(seconds=1),

@@ -22,6 +22,7 @@ from docker_image import ensure_image
 from nightherd.model.containers.image import ClaudeSource
 from nightherd.runtimes.container.engine import Engine
 from nightherd.runtimes.container.image import ImagePlan, build_image
+from other_engines import use_other_engine
 from podman_engine import use_podman
 
 
@@ -98,6 +99,30 @@ def podman_engine(components: Components) -> Iterator[DockerEngine]:
             yield engine
     except EngineDidNotStart as error:
         components.absent("Podman", str(error))
+
+
+@pytest.fixture(scope="module")
+def rootless_engine(components: Components) -> Iterator[DockerEngine]:
+    """A rootless Docker Engine for the tests of one module."""
+    yield from other_engine("rootless", components)
+
+
+@pytest.fixture(scope="module")
+def cgroup2_engine(components: Components) -> Iterator[DockerEngine]:
+    """A Docker Engine with cgroup v2 for the tests of one module."""
+    yield from other_engine("cgroup2", components)
+
+
+def other_engine(kind: str, components: Components) -> Iterator[DockerEngine]:
+    """Give an engine of this kind, or end the test by the rule for components that are not there."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        components.absent(f"a Docker Engine: {kind}", "run the tests as root on Linux")
+    components.program("dockerd")
+    try:
+        with use_other_engine(kind) as engine:
+            yield engine
+    except EngineDidNotStart as error:
+        components.absent(f"a Docker Engine: {kind}", str(error))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -203,13 +203,21 @@ def write(file: io.BufferedIOBase, paths: Sequence[Path]) -> None:
             top = Path("/", name)
             if top.is_symlink():
                 archive.add(top, arcname=name, recursive=False)
-        for name, mode in DIRECTORIES.items():
+        # Every one is named: a rootless engine makes the others so that nobody may enter them.
+        for name, mode in {**_around(paths), **DIRECTORIES}.items():
             _add(archive, name, tarfile.DIRTYPE, mode)
         _add(archive, "home/agent", tarfile.DIRTYPE, 0o700, owner=1000)
         for name, text in FILES.items():
             _add(archive, name, tarfile.REGTYPE, 0o644, text.encode())
         for path in paths:
             archive.add(path, arcname=str(path).lstrip("/"), recursive=False)
+
+
+def _around(paths: Sequence[Path]) -> dict[str, int]:
+    """Return the directories around all that is in the image, from the top down, with their mode."""
+    names = [*DIRECTORIES, *FILES, *(str(path).lstrip("/") for path in paths)]
+    around = {str(parent) for name in names for parent in Path(name).parents}
+    return dict.fromkeys(sorted(around - {"."}), 0o755)
 
 
 def _add(

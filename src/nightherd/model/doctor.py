@@ -11,6 +11,12 @@ from typing import Any
 import msgspec
 
 from nightherd.model.agents.runtime import RuntimeCapabilities
+from nightherd.model.containers.engine_traits import (
+    UNLIMITED_REMEDY,
+    Users,
+    traits_of,
+    unlimited_text,
+)
 from nightherd.model.containers.podman import is_podman
 from nightherd.model.schedules.clock_jump import JUMP
 from nightherd.next_step import NextStep
@@ -81,18 +87,23 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     cgroup_version: str | None
     is_rootless: bool
+    remaps_users: bool = False
+    unlimited: tuple[str, ...] = ()
+    """What it cannot limit."""
 
     @classmethod
     def of(cls, socket: str, version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
         """Return the facts in the engine's answers to `/version` and `/info`."""
         cgroup = info.get("CgroupVersion")
-        options = [str(option) for option in info.get("SecurityOptions") or ()]
+        traits = traits_of(info)
         return cls(
             socket=socket,
             name="Podman" if is_podman(version) else "Docker",
             version=str(version.get("Version", "of unknown version")),
             cgroup_version=str(cgroup) if cgroup else None,
-            is_rootless=any("rootless" in option for option in options),
+            is_rootless=traits.users is Users.ROOTLESS,
+            remaps_users=traits.users is Users.REMAPPED,
+            unlimited=traits.unlimited,
         )
 
 
@@ -160,11 +171,16 @@ def engine_finding(engine: EngineFacts | tuple[str, str | None], agents: Sequenc
         return _finding(Level.PROBLEM, "containers", f"{who}: {message}", remedy)
     cgroup = f", cgroup v{engine.cgroup_version}" if engine.cgroup_version is not None else ""
     kind = "rootless" if engine.is_rootless else "as root"
-    return _finding(
-        Level.OK,
-        "containers",
-        f"{who}: {engine.name} {engine.version} at {engine.socket}, {kind}{cgroup}",
-    )
+    text = f"{who}: {engine.name} {engine.version} at {engine.socket}, {kind}{cgroup}"
+    if engine.remaps_users:
+        remedy = "switch it off, or use a rootless engine"
+        return _finding(
+            Level.PROBLEM, "containers", f"{text}: userns-remap is not supported", remedy
+        )
+    if engine.unlimited:
+        text = f"{text}: {unlimited_text(engine.unlimited)}"
+        return _finding(Level.WARNING, "containers", text, UNLIMITED_REMEDY)
+    return _finding(Level.OK, "containers", text)
 
 
 def _login_findings(

@@ -66,3 +66,16 @@ def test_facts_of_other_engines(
     facts = EngineFacts.of("/s", version, info)
 
     assert (facts.name, facts.version, facts.cgroup_version, facts.is_rootless) == expected
+
+
+def test_engine_that_remaps_users_or_limits_nothing_is_not_fine() -> None:
+    remaps = EngineFacts.of("/s", {}, {"SecurityOptions": ["name=userns"]})
+    unlimited = EngineFacts.of("/s", {}, {"MemoryLimit": False, "SecurityOptions": ["rootless"]})
+
+    problem, warning = (engine_finding(facts, ["a"]) for facts in (remaps, unlimited))
+
+    assert problem.level is Level.PROBLEM
+    assert "userns-remap is not supported" in problem.message
+    assert warning.level is Level.WARNING
+    assert "does not limit memory" in warning.message
+    assert "cgroup v2" in str(warning.remedy)

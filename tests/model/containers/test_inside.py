@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from nightherd.model.containers.user import Ids, choose_user, ids_of
+from nightherd.errors import RefusedError
+from nightherd.model.containers.engine_traits import EngineTraits, Users, traits_of, unlimited_text
+from nightherd.model.containers.user import (
+    Ids,
+    check_readable,
+    choose_user,
+    ids_of,
+    owner_outside,
+)
 from nightherd.model.containers.variables import TOKEN, variables_inside
 
 ROOT, ADA, BOB = Ids(0, 0), Ids(501, 20), Ids(1001, 1001)
@@ -24,6 +32,68 @@ def test_user_is_never_root_by_itself(
     configured: str | None, worker: Ids, owner: Ids, chosen: Ids
 ) -> None:
     assert choose_user(configured, worker=worker, owner=owner) == chosen
+
+
+def test_root_of_a_rootless_engine_is_the_worker() -> None:
+    def outside(user: Ids) -> Ids | None:
+        return owner_outside(user, worker=ADA, engine_owner=ADA.uid, users=Users.ROOTLESS)
+
+    chosen = choose_user(None, worker=ADA, owner=BOB, users=Users.ROOTLESS)
+
+    assert (chosen, outside(chosen)) == (ROOT, ADA)
+    assert choose_user("7", worker=ADA, owner=BOB, users=Users.ROOTLESS) == Ids(7, 7)
+    assert outside(ADA) is None, "a number that is the worker's is another user there"
+
+
+@pytest.mark.parametrize(
+    ("users", "engine_owner", "message"),
+    [
+        (
+            Users.ROOTLESS,
+            BOB.uid,
+            "is the rootless one of user 1001, and this worker is of user 501",
+        ),
+        (Users.REMAPPED, ADA.uid, "userns-remap"),
+    ],
+)
+def test_engine_that_shares_no_files_with_the_worker_is_refused(
+    users: Users, engine_owner: int, message: str
+) -> None:
+    with pytest.raises(RefusedError, match=message):
+        owner_outside(ROOT, worker=ADA, engine_owner=engine_owner, users=users)
+    assert owner_outside(BOB, worker=ROOT, engine_owner=0, users=Users.SAME) == BOB
+
+
+def test_only_root_reads_what_claude_writes_as_another_user() -> None:
+    check_readable(BOB, BOB, ROOT)
+    check_readable(ROOT, ADA, ADA)
+    for outside in (BOB, None):
+        with pytest.raises(RefusedError, match="of user 501, cannot read"):
+            check_readable(BOB, outside, ADA)
+
+
+@pytest.mark.parametrize(
+    ("info", "users", "unlimited"),
+    [
+        ({}, Users.SAME, ()),
+        ({"SecurityOptions": ["name=seccomp,profile=default"]}, Users.SAME, ()),
+        ({"SecurityOptions": ["name=rootless"], "PidsLimit": True}, Users.ROOTLESS, ()),
+        ({"SecurityOptions": ["name=userns"], "MemoryLimit": None}, Users.REMAPPED, ()),
+        (
+            {"MemoryLimit": False, "PidsLimit": False, "CpuCfsQuota": False},
+            Users.SAME,
+            ("memory", "processes", "processor time"),
+        ),
+    ],
+)
+def test_traits_of_an_engine(
+    info: dict[str, object], users: Users, unlimited: tuple[str, ...]
+) -> None:
+    assert traits_of(info) == EngineTraits(users=users, unlimited=unlimited)
+
+
+def test_what_is_not_limited_is_named() -> None:
+    assert unlimited_text(("memory", "processes")).endswith("does not limit memory and processes")
 
 
 def test_ids_are_spelled_as_the_engine_takes_them() -> None:

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from components import Components
 from docker_engine import DockerEngine
 from runtimes.container.container_stage import Boxes
+from runtimes.container.users_herd import find_interpreter
+
+
+@pytest.fixture(scope="module")
+def interpreter(components: Components) -> str:
+    """A Python of this version that every user can run."""
+    return find_interpreter(components)
+
+
+@pytest.fixture
+def open_directory() -> Iterator[Path]:
+    """A directory that every user can reach; those of pytest are closed."""
+    directory = Path(tempfile.mkdtemp(prefix="nhu-", dir="/tmp"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
 
 
 @pytest.fixture

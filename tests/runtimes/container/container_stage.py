@@ -100,6 +100,7 @@ class Boxes:
             execution="job-2025-03-04-abc123.1",
             session=session,
             user=USER,
+            owner=USER,
             working_directory=str(self.work),
             layout=lay_out(shared, nothing=str(nothing), exists=os.path.lexists),
             grace=QUICK,

@@ -59,6 +59,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     execution: str
     session: str
     user: Ids
+    """Inside."""
+    owner: Ids | None
+    """Whom its files belong to out here; None for a number that is nobody's."""
     working_directory: str
     layout: Layout
     grace: timedelta
@@ -71,6 +74,8 @@ class Running:
     id: str
     place: ContainerPlace
     image_id: str
+    unlimited: tuple[str, ...] = ()
+    """What the engine does not limit."""
     is_reused: bool = False
     is_done: bool = False
     """Whether the run has come to its end, so that the next one may use the container, even if the block is left early."""
@@ -150,7 +155,8 @@ class Containers:
             with anyio.CancelScope(shield=True):
                 await self._remove(engine, container or name, folder)
             raise
-        return Running(id=container, place=place, image_id=image_id)
+        unlimited = (await engine.traits()).unlimited
+        return Running(id=container, place=place, image_id=image_id, unlimited=unlimited)
 
     def _record(self, engine: Engine, name: str, wanted: Wanted, folder: Path) -> None:
         write_record(
@@ -174,7 +180,7 @@ class Containers:
         folder.mkdir(mode=0o700)
         for name in ("run", "files"):
             (folder / name).mkdir(mode=0o700)
-            give(folder / name, wanted.user)
+            give(folder / name, wanted.owner)
         return folder
 
     def _body(self, wanted: Wanted, folder: Path) -> dict[str, Any]:
@@ -231,7 +237,7 @@ class Containers:
         place = ContainerPlace(
             directory=folder / "run",
             init_pid=int(state["Pid"]),
-            user=(wanted.user.uid, wanted.user.gid),
+            owner=wanted.owner,
             mounts=self._mounts(wanted, folder),
             hidden=(*wanted.layout.tmpfs, *wanted.policy.tmpfs, HOME, "/tmp"),  # noqa: S108 inside
             scratch=str(folder / "files"),
@@ -284,6 +290,7 @@ class Containers:
                             id=container,
                             place=place,
                             image_id=str(found.get("ImageID")),
+                            unlimited=(await engine.traits()).unlimited,
                             is_reused=True,
                         )
                     continue  # another job of the session has it
@@ -343,7 +350,7 @@ class Containers:
             state = (await engine.inspect(container))["State"]
         except NightherdError:
             return None
-        return ContainerPlace(directory=folder / "run", init_pid=int(state["Pid"]), user=(0, 0))
+        return ContainerPlace(directory=folder / "run", init_pid=int(state["Pid"]))
 
     def _folder(self, found: Mapping[str, Any]) -> Path:
         return self.root / str((found.get("Labels") or {}).get(FOLDER_LABEL, "-"))
@@ -355,11 +362,11 @@ class Containers:
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-def give(path: Path, user: Ids) -> None:
+def give(path: Path, owner: Ids | None) -> None:
     """Let the container's user use a directory of ours."""
-    if os.geteuid() == 0:
-        os.chown(path, user.uid, user.gid)
-    elif os.geteuid() != user.uid:
+    if owner is not None and os.geteuid() == 0:
+        os.chown(path, owner.uid, owner.gid)
+    elif owner is None or os.geteuid() != owner.uid:
         path.chmod(0o777)  # the directory around it is ours alone
 
 

@@ -21,6 +21,7 @@ from nightherd.errors import (
     NotFoundError,
     RefusedError,
 )
+from nightherd.model.containers.engine_traits import EngineTraits, traits_of
 from nightherd.model.containers.podman import is_podman, podman_body
 from nightherd.next_step import Action, NextStep
 from nightherd.runtimes.container.sockets import PERMISSION
@@ -77,6 +78,7 @@ class Engine:
         self._call_s = call_s
         self._client: aiodocker.Docker | None = None
         self._is_podman: bool | None = None
+        self._traits: EngineTraits | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,6 +95,12 @@ class Engine:
         """Return what the engine says about itself and its machine, as `GET /info` has it."""
         async with self._call() as docker:
             return dict(await docker.system.info())
+
+    async def traits(self) -> EngineTraits:
+        """Return what decides how containers are made; asked once."""
+        if self._traits is None:
+            self._traits = traits_of(await self.info())
+        return self._traits
 
     async def create(self, name: str, body: Mapping[str, Any]) -> str:
         """Create a container and return its id. It does not run yet. No image is ever pulled."""

@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from nightherd.errors import NightherdError
 from nightherd.model.containers.policy import Mount
+from nightherd.model.containers.user import Ids
 from nightherd.runtimes.container.init import LONGEST_PACKET, SOCKET
 from nightherd.runtimes.container.library import LIBRARY
 
@@ -42,7 +43,7 @@ class ContainerPlace:
         *,
         directory: Path,
         init_pid: int,
-        user: tuple[int, int],
+        owner: Ids | None = None,
         mounts: Sequence[Mount] = (),
         hidden: Collection[str] = (),
         scratch: str | None = None,
@@ -52,7 +53,7 @@ class ContainerPlace:
     ) -> None:
         """`directory` has the socket, `init_pid` is what the engine says the pid of process 1 is.
 
-        `hidden` are directories inside that are in memory, whatever they are mounted over. `destroy` has the engine remove
+        `owner` is whom files of the container's user belong to out here, if anybody. `hidden` are directories inside that are in memory, whatever they are mounted over. `destroy` has the engine remove
         the container, from any thread: for one that does not answer any more.
         """
         self._mounts = {mount.target: os.path.realpath(mount.source) for mount in mounts}
@@ -60,7 +61,7 @@ class ContainerPlace:
         self.scratch = scratch
         self.directory = directory
         self._init_pid = init_pid
-        self._user = user
+        self._owner = owner
         self._destroy = destroy
         self._margin_s = margin_s
         self._grace_s = grace_s
@@ -206,10 +207,11 @@ class ContainerPlace:
 
     def give(self, path: Path) -> None:
         """Make the container's user the owner, where that is another one than this worker's."""
-        if os.geteuid() != 0 or self._user == (0, 0):
+        owner = self._owner
+        if os.geteuid() != 0 or owner is None or owner.uid == 0:
             return
         for place in (path, *path.rglob("*")):
-            os.chown(place, *self._user, follow_symlinks=False)
+            os.chown(place, owner.uid, owner.gid, follow_symlinks=False)
 
     @contextmanager
     def _connection(self) -> Iterator[socket.socket]:

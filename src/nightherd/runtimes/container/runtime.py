@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from nightherd.errors import ContainerEngineError, FencedError, NightherdError, RefusedError
 from nightherd.files.git_directories import git_directories
 from nightherd.model.containers.egress import EgressRules, implied_hosts, proxy_variables
+from nightherd.model.containers.engine_traits import UNLIMITED_REMEDY, Users, unlimited_text
 from nightherd.model.containers.layout import (
     Layout,
     SharedFiles,
@@ -23,7 +24,7 @@ from nightherd.model.containers.layout import (
     leading_out,
 )
 from nightherd.model.containers.policy import ContainerNetwork, ContainerPolicy
-from nightherd.model.containers.user import Ids, choose_user
+from nightherd.model.containers.user import Ids, check_readable, choose_user, owner_outside
 from nightherd.model.containers.variables import TOKEN, variables_inside
 from nightherd.model.journal.event import (
     ErrorEvent,
@@ -32,7 +33,7 @@ from nightherd.model.journal.event import (
     describe,
     is_terminal,
 )
-from nightherd.model.journal.system import ContainerStarted
+from nightherd.model.journal.system import ContainerStarted, Warned
 from nightherd.model.permissions.protected import DOTENV, present_files
 from nightherd.model.secrets import knowing
 from nightherd.model.workspaces.policy import WorkspaceMode
@@ -50,6 +51,8 @@ from nightherd.runtimes.keeper.process import finish, kept_process
 CLAUDE_CONFIG = "CLAUDE_CONFIG_DIR"
 QUIET = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"
 """Has Claude try no hosts but that of its API."""
+SANDBOX = "IS_SANDBOX"
+"""Has Claude bypass permissions as root too, where the agent says so: root of a container is not that of this machine."""
 VERSION = timedelta(seconds=60)
 """How long `claude --version` may take inside."""
 
@@ -105,6 +108,9 @@ class ContainerRuntime:
                     is_reused=running.is_reused,
                 )
             )
+            if running.unlimited:
+                text = f"{unlimited_text(running.unlimited)}: {UNLIMITED_REMEDY}"
+                yield describe(Warned(code="container_unlimited"), text)
             async with aclosing(notices.among(inner.execute(inside), request.late)) as events:
                 async for event in events:
                     if _has_failed(event) and running.place.is_gone:
@@ -129,11 +135,15 @@ class ContainerRuntime:
         self, request: RuntimeRequest, policy: ContainerPolicy, notices: EgressNotices
     ) -> AsyncIterator[tuple[Running, Keepers, RuntimeRequest]]:
         """A container for the request, keepers that start processes in it, and the request as it is for those."""
-        wanted, config = await to_thread.run_sync(self._wanted, request, policy)
+        engine = await self._containers.engine(policy.socket)
+        traits = await engine.traits()
+        wanted, config = await to_thread.run_sync(
+            self._wanted, request, policy, engine.socket, traits.users
+        )
         async with (
             self._containers.open(wanted) as running,
             self._egress(
-                await self._inside(request, policy, config), policy, running, notices
+                await self._inside(request, policy, wanted.user, config), policy, running, notices
             ) as inside,
         ):
             keepers = self._containers.keepers.branch(place=running.place)
@@ -172,7 +182,9 @@ class ContainerRuntime:
             environment = {**quiet, **inside.environment, **proxy_variables(port)}
             yield replace(inside, environment=environment)
 
-    def _wanted(self, request: RuntimeRequest, policy: ContainerPolicy) -> tuple[Wanted, Path]:
+    def _wanted(
+        self, request: RuntimeRequest, policy: ContainerPolicy, socket: str, users: Users
+    ) -> tuple[Wanted, Path]:
         agent = request.agent
         _check_links(request, policy)
         directory = os.path.realpath(agent.working_directory)
@@ -184,31 +196,38 @@ class ContainerRuntime:
             )
         status = Path(directory).stat()
         worker = Ids(os.geteuid(), os.getegid())
-        user = choose_user(policy.user, worker=worker, owner=Ids(status.st_uid, status.st_gid))
-        if request.workspace is not None:
-            give_tree(Path(os.path.realpath(request.workspace)), user)
+        user = choose_user(
+            policy.user, worker=worker, owner=Ids(status.st_uid, status.st_gid), users=users
+        )
+        engine_owner = Path(socket).stat().st_uid
+        owner = owner_outside(user, worker=worker, engine_owner=engine_owner, users=users)
+        if agent.runtime.needs_claude:
+            check_readable(user, owner, worker)
+        if request.workspace is not None and owner is not None:
+            give_tree(Path(os.path.realpath(request.workspace)), owner)
         session = request.session_id or request.job_id
-        config = self._config_directory(session, user)
+        config = self._config_directory(session, owner)
         wanted = Wanted(
             policy=policy,
             agent=agent.name,
             execution=request.execution,
             session=session,
             user=user,
+            owner=owner,
             working_directory=directory,
             layout=self._layout(request, policy, directory, config),
             grace=self._grace,
         )
         return wanted, config
 
-    def _config_directory(self, session: str, user: Ids) -> Path:
+    def _config_directory(self, session: str, owner: Ids | None) -> Path:
         """Claude's own directory for this session: its transcripts, which no other agent sees."""
         # Its real path: below it no link is followed, because an agent could have made it.
         root = Path(os.path.realpath(self._containers.root))
         config = root / "sessions" / session / "claude"
         config.mkdir(mode=0o700, parents=True, exist_ok=True)
         root.chmod(0o700)
-        give(config, user)
+        give(config, owner)
         return config
 
     def _layout(
@@ -247,7 +266,7 @@ class ContainerRuntime:
         )
 
     async def _inside(
-        self, request: RuntimeRequest, policy: ContainerPolicy, config: Path
+        self, request: RuntimeRequest, policy: ContainerPolicy, user: Ids, config: Path
     ) -> RuntimeRequest:
         """The request as it is for a runtime whose processes are inside."""
         needs_claude = request.agent.runtime.needs_claude
@@ -263,6 +282,8 @@ class ContainerRuntime:
         )
         if needs_claude:
             environment[CLAUDE_CONFIG] = str(config)
+            if user.uid == 0:
+                environment.setdefault(SANDBOX, "1")
         secrets = request.known_secrets()
         if token is not None and environment.get(TOKEN) == token:
             secrets = secrets.joined(knowing({token: TOKEN}))
