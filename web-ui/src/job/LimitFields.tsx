@@ -9,6 +9,7 @@ export function LimitFields({
   limits = [],
   first = null,
   firstId,
+  usual = {},
   disabled = false,
 }: {
   values: Record<string, string>;
@@ -19,6 +20,8 @@ export function LimitFields({
   first?: string | null;
   /** The id of the first field. */
   firstId?: string;
+  /** What counts where nothing is given. */
+  usual?: Record<string, string>;
   disabled?: boolean;
 }) {
   const names = LIMIT_NAMES.toSorted(
@@ -35,7 +38,8 @@ export function LimitFields({
               {...(place === 0 && firstId !== undefined && { id: firstId })}
               value={values[name] ?? ""}
               disabled={disabled}
-              placeholder={used === null ? `none; e.g. ${example}` : `e.g. ${example}`}
+              className="min-h-10"
+              placeholder={usual[name] ?? `${used === null ? "none; " : ""}e.g. ${example}`}
               autoComplete="off"
               inputMode={name === "duration" ? "text" : "decimal"}
               onChange={(event) => onChange({ ...values, [name]: event.target.value })}

@@ -13,7 +13,7 @@ export function InboxCount() {
   const waiting = status.data?.inbox.waiting ?? 0;
   if (waiting === 0) return null;
   return (
-    <span className="ml-auto rounded-full bg-wait-soft px-1.5 text-xs font-semibold text-wait">
+    <span className="rounded-full bg-wait-soft px-1.5 text-xs font-semibold text-wait md:ml-auto">
       {waiting}
       <span className="sr-only"> waiting</span>
     </span>
