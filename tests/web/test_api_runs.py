@@ -38,6 +38,22 @@ def test_workflows_are_listed_and_shown_with_their_switch(tmp_path: Path) -> Non
     anyio.run(main)
 
 
+def test_a_run_keeps_its_definition(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving_runs(tmp_path) as world:
+            run_id = await start(world, "build", title="cows")
+            kept = await world.get(f"/v1/runs/{run_id}/definition")
+            declared = (await world.get("/v1/workflows/build")).data["definition"]
+            missing = await world.get("/v1/runs/nothing/definition")
+
+        assert kept.document["schema"] == "nightherd/v1/workflow_definition"
+        assert kept.data["inputs"] == declared["inputs"]
+        assert kept.data["phases"] == declared["phases"]
+        assert missing.status == 404
+
+    anyio.run(main)
+
+
 def test_a_run_is_started_shown_answered_and_ends(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving_runs(tmp_path) as world:
@@ -302,6 +318,7 @@ def test_limits_of_a_run_are_raised(tmp_path: Path) -> None:
     [
         ("/v1/runs/run-2026-01-01-aaaaaa", 404),
         ("/v1/runs/nothing", 404),
+        ("/v1/runs/nothing/definition", 404),
         ("/v1/runs/@last/outputs/nowhere", 404),
         ("/v1/runs/@last/outputs/ask", 409),
         ("/v1/runs/@last/events?after=soon", 400),

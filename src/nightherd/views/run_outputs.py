@@ -31,6 +31,15 @@ def definition_of(reader: StateReader, run: WorkflowRun) -> WorkflowDefinition |
     return None if pinned is None else read_pinned(pinned.body).definition
 
 
+def get_definition(reader: StateReader, run: WorkflowRun) -> WorkflowDefinition:
+    """Return what the run runs; `NotFoundError` for a run that came from elsewhere without it."""
+    definition = definition_of(reader, run)
+    if definition is None:
+        step = NextStep(Action.SHOW_RUN, run=run.id)
+        raise NotFoundError(f"run {run.id} was imported without its definition", next_step=step)
+    return definition
+
+
 def output_of(reader: StateReader, run: WorkflowRun, path: str) -> Any:
     """Return the output of a phase: a JSON value, or None when it has none.
 

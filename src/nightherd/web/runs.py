@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeVar
 
+import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from msgspec.structs import replace
 
@@ -27,12 +28,13 @@ from nightherd.engine.operations.run_requests import (
 from nightherd.engine.operations.runs import Started
 from nightherd.model.access.role import Role
 from nightherd.model.limits.limits import kept_limits
+from nightherd.model.workflows.definition import WorkflowDefinition
 from nightherd.model.workflows.filter import parse_run_filter
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.model.workflows.run import RunId, RunStatus
 from nightherd.ports import StateReader
 from nightherd.views.run_document import RunDocument, run_document, show_run
-from nightherd.views.run_outputs import OutputDocument, output_of
+from nightherd.views.run_outputs import OutputDocument, get_definition, output_of
 from nightherd.views.runs import (
     ResumedRunRow,
     RunRow,
@@ -91,6 +93,20 @@ async def show(site: OnSite, run: str) -> Response:
         return run_document(view, now, spell=request_for)
 
     return document("workflow_run", await site.ask(look), now)
+
+
+@router.get(
+    "/{run}/definition", responses=answers("workflow_definition", WorkflowDefinition, 404, 409)
+)
+@needs(Role.VIEWER)
+async def definition(site: OnSite, run: str) -> Response:
+    """The definition that a run keeps, whatever became of its workflow. 404 for an imported run without one."""
+
+    def look(reader: StateReader) -> WorkflowDefinition:
+        return get_definition(reader, find_run(reader, find_run_id(reader, run)))
+
+    data = msgspec.to_builtins(await site.ask(look))
+    return document("workflow_definition", data, site.context.clock.now())
 
 
 @router.get(
