@@ -7,8 +7,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from waiting_fleet import WAITING_AGENTS
 from web.test_api_search import index
-from web.web_world import World, served, write_fleet
+from web.web_world import FLEET, World, served, write_fleet
+from workflow_fleet import work
 
 CAPPED = """\
 fleet: {name: capped}
@@ -28,6 +30,19 @@ agents:
     runtime: scripted
     default_prompt: everybody
     script: [{say: "Hi."}, {usage: {output_tokens: 1, cost_usd: 0.5}}]
+"""
+CHILDREN = """\
+  - name: parent
+    runtime: scripted
+    allowed_tools: [Spawn]
+    script:
+      - tool: Spawn
+        input: {agent: child, prompt: "do it"}
+      - say: Done.
+      - usage: {input_tokens: 7, cost_usd: 0.5}
+  - name: child
+    runtime: scripted
+    script: [{say: "Did it."}, {usage: {output_tokens: 3, cost_usd: 0.25}}]
 """
 AMOUNTS = (
     "cost_usd",
@@ -121,6 +136,46 @@ def test_caps_say_what_is_left_and_what_will_be(tmp_path: Path) -> None:
             assert burn["today"]["expected_usd"] >= burn["today"]["cost_usd"]
             assert {cap["owner"] for cap in hello["caps"]} == {None}
             assert hello["per_hour"]["tokens"] <= burn["per_hour"]["tokens"]
+
+    anyio.run(main)
+
+
+def test_costs_are_exactly_what_the_rows_of_jobs_say_whatever_happened_to_them(
+    tmp_path: Path,
+) -> None:
+    agents = WAITING_AGENTS.split("agents:\n", 1)[1]
+
+    async def main() -> None:
+        async with served(
+            tmp_path, fleet=write_fleet(tmp_path, FLEET + agents + CHILDREN)
+        ) as world:
+            for agent in ("hello", "broken", "capped", "asker", "pusher", "chatty", "parent"):
+                await world.submit(agent, "go")
+            await work(world.site.fleet(), world.site.context)
+            capped = (await world.get("/v1/jobs?agent=capped")).data[0]
+            assert capped["status"] == "suspended"
+            await index(world)
+            path = f"/v1/jobs/{capped['id']}"
+            resumed = await world.post(f"{path}/resume", {"limits": {"turns": "9"}})
+            forked = await world.post(f"{path}/fork", {"prompt": "again"})
+            await work(world.site.fleet(), world.site.context)
+            asker = (await world.get("/v1/jobs?agent=asker")).data[0]
+            cancelled = await world.post(f"/v1/jobs/{asker['id']}/cancel")
+            assert [one.status for one in (resumed, forked, cancelled)] == [200, 201, 200]
+            await index(world)
+
+            jobs = (await world.get("/v1/jobs?limit=100")).data
+            costs = (await world.get("/v1/costs?by=agent,schedule")).data
+            spent = await world.site.ask(lambda reader: reader.spent(None, None, None))
+
+            micro = sum(round(job["cost_usd"] * 1_000_000) for job in jobs)
+            assert round(costs["total"]["cost_usd"] * 1_000_000) == micro == spent.spend > 0
+            assert costs["total"]["turns"] == sum(job["turns"] for job in jobs) == spent.turns
+            assert costs["total"]["tokens"] == spent.tokens
+            for row in costs["rows"]:
+                mine = [job for job in jobs if job["agent"] == row["agent"]]
+                assert row["turns"] == sum(job["turns"] for job in mine), row["agent"]
+            assert {job["agent"] for job in jobs} >= {"parent", "child"}
 
     anyio.run(main)
 
