@@ -73,9 +73,29 @@ export interface paths {
         };
         /**
          * Show Agent
-         * @description One agent and its schedules.
+         * @description One agent: how it is set up, its schedules, what it may use and has used today, and its last failure.
          */
         get: operations["show_agent_v1_agents__name__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/{name}/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Agent Config
+         * @description The same for one agent, with the layer of each value: its own entry, the defaults, or nobody's.
+         */
+        get: operations["show_agent_config_v1_agents__name__config_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -119,6 +139,74 @@ export interface paths {
          *     a unique prefix or `@last`) the file's name begins with that job's.
          */
         get: operations["blob_v1_blobs__sha256__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Fleet Config
+         * @description What the files say about the fleet itself, each value with its file, line and column; what is wrong in the files.
+         *
+         *     `accepted` says whether a change that gives agents more waits for a person, and in which inbox item.
+         */
+        get: operations["show_fleet_config_v1_config_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/costs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Costs
+         * @description Money, tokens, turns and jobs by any of `day`, `agent`, `model`, `schedule` and `workflow`, with commas.
+         *
+         *     `since` and `until` are `7d` (so many days, with today), `24h`, a date or a time; a week without them. Days are those
+         *     of the time zone `tz`, of the machine without one. The `limit` groups with the highest cost are named, the rest is
+         *     added up in `others`. `pending_jobs` says how many jobs have something that is not counted yet.
+         */
+        get: operations["costs_v1_costs_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/home": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Home
+         * @description What ended, what it cost, what waits for a person, what runs, what comes next, and what is in trouble.
+         *
+         *     Counts from `since`, else from the caller's previous visit, else from a day ago. `since` is as for `/v1/costs`.
+         */
+        get: operations["home_v1_home_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -306,6 +394,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/jobs/{job}/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Checkpoints
+         * @description A job's checkpoints, newest first; `before` is the `next_before` of the page before.
+         *
+         *     `total` counts all that there are, `removed` those that retention has deleted.
+         */
+        get: operations["list_checkpoints_v1_jobs__job__checkpoints_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/jobs/{job}/checkpoints/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show
+         * @description One checkpoint with its header. Resume the job there, or fork its session there, with `at_checkpoint`.
+         */
+        get: operations["show_v1_jobs__job__checkpoints__number__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{job}/diff": {
         parameters: {
             query?: never;
@@ -380,6 +510,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/jobs/{job}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fork
+         * @description A new job in a fork of the job's session: at a message, an event or a checkpoint, by default at the job's end.
+         *
+         *     The same `Idempotency-Key` makes one: asked again, it is the same job, and 200.
+         */
+        post: operations["fork_v1_jobs__job__fork_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{job}/outline": {
         parameters: {
             query?: never;
@@ -440,6 +592,30 @@ export interface paths {
          * @description Ask for the same work once more, as a new job; the same `Idempotency-Key` makes one.
          */
         post: operations["retry_v1_jobs__job__retry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/jobs/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bulk
+         * @description Cancel or retry up to 500 jobs: those with the ids in `jobs`, or those that the filter `q` fits.
+         *
+         *     The answer says of each job whether it was `done` or `refused`, and why; what is refused for one keeps none of the
+         *     others. With `dry_run` nothing changes. By a filter, `cancel` takes jobs that have not ended, and `retry` failed
+         *     ones unless the filter names statuses. The same `Idempotency-Key` retries each job once, also after a crash.
+         */
+        post: operations["bulk_v1_jobs_bulk_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -564,6 +740,26 @@ export interface paths {
          * @description End a run. What waits in it ends at once; running jobs are stopped by their workers.
          */
         post: operations["cancel_v1_runs__run__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/definition": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Definition
+         * @description The definition that a run keeps, whatever became of its workflow. 404 for an imported run without one.
+         */
+        get: operations["definition_v1_runs__run__definition_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1236,6 +1432,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/visit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Visit
+         * @description The caller looks at the dashboard. A visit lasts until nobody says so for 30 minutes.
+         */
+        post: operations["visit_v1_visit_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workflows": {
         parameters: {
             query?: never;
@@ -1365,6 +1581,15 @@ export interface components {
             run_ids: string[];
         };
         /**
+         * AcceptedRow
+         * @description Whether all that the files give agents is in effect, and what waits for a person.
+         */
+        AcceptedRow: {
+            is_accepted: boolean;
+            item_id: string | null;
+            pending: string[];
+        };
+        /**
          * Action
          * @description What can be done about an error. `cli/next_steps.py` and `web/problem.py` say how.
          * @enum {string}
@@ -1389,32 +1614,54 @@ export interface components {
             skill_text: string;
         };
         /**
+         * AgentConfigDocument
+         * @description The resolved settings of one agent.
+         */
+        AgentConfigDocument: {
+            accepted: components["schemas"]["AcceptedRow"];
+            agent: string;
+            is_cut: boolean;
+            is_valid: boolean;
+            problems: components["schemas"]["ConfigProblemRow"][];
+            values: components["schemas"]["ConfigValueRow"][];
+        };
+        /**
          * AgentDocument
-         * @description One agent and its schedules.
+         * @description One agent: how it is set up, its schedules, what it may use and has used today, and its last failure.
          */
         AgentDocument: {
             container_id: string | null;
             current_job: string | null;
             description: string | null;
             error_message: string | null;
+            has_container: boolean;
             is_declared: boolean;
+            last_failure: components["schemas"]["FailureRow"] | null;
             last_job: string | null;
+            limits: components["schemas"]["LimitRow"][];
             lost: number;
             lost_job: string | null;
             lost_next: string | null;
             lost_since: string | null;
+            model: string | null;
             name: string;
             next_schedule: string | null;
             next_trigger_at: string | null;
+            permission_mode: string | null;
             running: number;
             running_cost_usd: number;
             running_turns: number;
             runtime: string | null;
             schedules: components["schemas"]["ScheduleRow"][];
+            settings: components["schemas"]["AgentSettings"] | null;
+            spend_cap_today_usd: number | null;
+            spent: components["schemas"]["SpentTodayRow"];
+            spent_today_usd: number;
             status: components["schemas"]["AgentStatus"];
             suspended: number;
             suspended_jobs: components["schemas"]["SuspendedRow"][];
             waiting: number;
+            workspace: components["schemas"]["WorkspaceMode"] | null;
         };
         /**
          * AgentRow
@@ -1425,23 +1672,51 @@ export interface components {
             current_job: string | null;
             description: string | null;
             error_message: string | null;
+            has_container: boolean;
             is_declared: boolean;
             last_job: string | null;
             lost: number;
             lost_job: string | null;
             lost_next: string | null;
             lost_since: string | null;
+            model: string | null;
             name: string;
             next_schedule: string | null;
             next_trigger_at: string | null;
+            permission_mode: string | null;
             running: number;
             running_cost_usd: number;
             running_turns: number;
             runtime: string | null;
+            spend_cap_today_usd: number | null;
+            spent_today_usd: number;
             status: components["schemas"]["AgentStatus"];
             suspended: number;
             suspended_jobs: components["schemas"]["SuspendedRow"][];
             waiting: number;
+            workspace: components["schemas"]["WorkspaceMode"] | null;
+        };
+        /**
+         * AgentSettings
+         * @description How an agent is set up, as its files are in effect.
+         */
+        AgentSettings: {
+            allowed_tools: string[];
+            approvals: string[];
+            container: components["schemas"]["ContainerSettingsRow"] | null;
+            denied_tools: string[];
+            effort: string | null;
+            fallback_model: string | null;
+            job_timeout_seconds: number | null;
+            max_concurrent: number;
+            max_turns: number | null;
+            mcp_servers: string[];
+            model: string | null;
+            permission_mode: string;
+            session_mode: components["schemas"]["SessionMode"];
+            tools: string[] | null;
+            working_directory: string;
+            workspace: components["schemas"]["WorkspaceSettingsRow"];
         };
         /**
          * AgentStatus
@@ -1508,6 +1783,60 @@ export interface components {
             phases: components["schemas"]["Phase"][];
         };
         /**
+         * BulkDocument
+         * @description What became of the jobs of one request, or would, and how many of each there are.
+         */
+        BulkDocument: {
+            done: number;
+            is_dry_run: boolean;
+            jobs: components["schemas"]["BulkRow"][];
+            planned: number;
+            refused: number;
+            verb: components["schemas"]["BulkVerb"];
+        };
+        /**
+         * BulkProblem
+         * @description Why a job was refused, and what to do about it.
+         */
+        BulkProblem: {
+            code: string;
+            hint: string | null;
+            message: string;
+        };
+        /**
+         * BulkResult
+         * @description What became of one job.
+         * @enum {string}
+         */
+        BulkResult: "done" | "planned" | "refused";
+        /**
+         * BulkRow
+         * @description What became of one job; `job` as it is now, null where there is no such job.
+         */
+        BulkRow: {
+            job: components["schemas"]["JobRow"] | null;
+            job_id: string;
+            new_job_id: string | null;
+            outcome: components["schemas"]["BulkResult"];
+            problem: components["schemas"]["BulkProblem"] | null;
+        };
+        /**
+         * BulkVerb
+         * @description What can be done to many jobs at once.
+         * @enum {string}
+         */
+        BulkVerb: "cancel" | "retry";
+        /**
+         * BurnDocument
+         * @description How fast things are used up, and where that leads.
+         */
+        BurnDocument: {
+            caps: components["schemas"]["CapRow"][];
+            per_hour: components["schemas"]["PerHourRow"];
+            rate_since: string;
+            today: components["schemas"]["TodayRow"];
+        };
+        /**
          * CallResultRow
          * @description How a call came out.
          */
@@ -1526,11 +1855,73 @@ export interface components {
             tool: string;
         };
         /**
+         * CapRow
+         * @description A limit that several jobs share, and what becomes of it at the present rate.
+         */
+        CapRow: {
+            expected: number | null;
+            is_reached: boolean;
+            left: number;
+            limit: components["schemas"]["LimitName"];
+            maximum: number;
+            on_reached: string;
+            owner: string | null;
+            per_day: boolean;
+            per_hour: number;
+            reached_at: string | null;
+            resets_at: string | null;
+            scope: components["schemas"]["Scope"];
+            used: number;
+        };
+        /**
          * CatchUp
          * @description Which slots that passed while nothing could fire them still get a job.
          * @enum {string}
          */
         CatchUp: "all" | "none" | "one";
+        /**
+         * CheckpointDocument
+         * @description A checkpoint with its header: what the job was doing, as far as it is not in its journal.
+         */
+        CheckpointDocument: {
+            cache_creation_input_tokens: number;
+            cache_read_input_tokens: number;
+            cost_usd: number;
+            created_at: string;
+            duration_seconds: number;
+            epoch: number;
+            header: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            input_tokens: number;
+            number: number;
+            output_tokens: number;
+            seq: number;
+            status: string;
+            suspend_reason: string | null;
+            trigger: string;
+            turn: number;
+        };
+        /**
+         * CheckpointRow
+         * @description A checkpoint as lists have it.
+         */
+        CheckpointRow: {
+            cache_creation_input_tokens: number;
+            cache_read_input_tokens: number;
+            cost_usd: number;
+            created_at: string;
+            duration_seconds: number;
+            epoch: number;
+            input_tokens: number;
+            number: number;
+            output_tokens: number;
+            seq: number;
+            status: string;
+            suspend_reason: string | null;
+            trigger: string;
+            turn: number;
+        };
         /**
          * ChildRow
          * @description A job that a job has made, with what its own tree has cost.
@@ -1618,6 +2009,85 @@ export interface components {
             severity?: string;
         };
         /**
+         * ConfigValueRow
+         * @description A resolved setting, and where it was written.
+         */
+        ConfigValueRow: {
+            column: number | null;
+            file: string | null;
+            key: string;
+            layer: components["schemas"]["Layer"];
+            line: number | null;
+            origin: string;
+            value: components["schemas"]["JsonValue"];
+        };
+        /**
+         * ContainerSettingsRow
+         * @description The container that the jobs of an agent run in.
+         */
+        ContainerSettingsRow: {
+            allowed_hosts: string[];
+            image: string;
+            network: string;
+        };
+        /**
+         * CostKey
+         * @description What costs are grouped by.
+         * @enum {string}
+         */
+        CostKey: "agent" | "day" | "model" | "schedule" | "workflow";
+        /**
+         * CostRow
+         * @description What one group of jobs used. What is not grouped by is null.
+         */
+        CostRow: {
+            agent: string | null;
+            cache_creation_input_tokens: number;
+            cache_read_input_tokens: number;
+            cost_usd: number;
+            day: string | null;
+            input_tokens: number;
+            jobs: number;
+            model: string | null;
+            model_source: components["schemas"]["ModelSource"] | null;
+            output_tokens: number;
+            schedule: string | null;
+            tokens: number;
+            turns: number;
+            workflow: string | null;
+        };
+        /**
+         * CostsDocument
+         * @description What was used in a period, in groups.
+         */
+        CostsDocument: {
+            agent: string | null;
+            burn: components["schemas"]["BurnDocument"];
+            by: components["schemas"]["CostKey"][];
+            groups: number;
+            others: components["schemas"]["OtherCostsRow"] | null;
+            pending_jobs: number | null;
+            rows: components["schemas"]["CostRow"][];
+            since: string;
+            timezone: string;
+            total: components["schemas"]["CostTotalRow"];
+            until: string;
+        };
+        /**
+         * CostTotalRow
+         * @description What was used, and by how many jobs.
+         */
+        CostTotalRow: {
+            cache_creation_input_tokens: number;
+            cache_read_input_tokens: number;
+            cost_usd: number;
+            input_tokens: number;
+            jobs: number;
+            output_tokens: number;
+            tokens: number;
+            turns: number;
+        };
+        /**
          * Cut
          * @description A text that is not whole in an event: its field, its bytes, and the path that has all of it.
          */
@@ -1684,6 +2154,32 @@ export interface components {
             reason: string;
             tool_name: string;
             tool_use_id?: string | null;
+        };
+        /**
+         * DiskRow
+         * @description How full the disk of the state directory is.
+         */
+        DiskRow: {
+            free_bytes: number;
+            total_bytes: number;
+        };
+        /**
+         * EndedJobs
+         * @description The jobs that ended, by how.
+         */
+        EndedJobs: {
+            cancelled: components["schemas"]["JobGroup"];
+            completed: components["schemas"]["JobGroup"];
+            failed: components["schemas"]["JobGroup"];
+        };
+        /**
+         * EndedRuns
+         * @description The runs that ended, by how.
+         */
+        EndedRuns: {
+            cancelled: components["schemas"]["RunGroup"];
+            failed: components["schemas"]["RunGroup"];
+            succeeded: components["schemas"]["RunGroup"];
         };
         /**
          * EventRow
@@ -1793,6 +2289,15 @@ export interface components {
             target: string;
         };
         /**
+         * FailureRow
+         * @description A failed job, and why it failed.
+         */
+        FailureRow: {
+            ended_at: string | null;
+            error: string | null;
+            job_id: string;
+        };
+        /**
          * FamilyEdge
          * @description A fork: `session` begins with the first messages of `parent`, the last of which ends at event `seq` of a job.
          */
@@ -1852,6 +2357,19 @@ export interface components {
             workspace_id: string | null;
         };
         /**
+         * FleetConfigDocument
+         * @description The resolved settings of the fleet itself.
+         */
+        FleetConfigDocument: {
+            accepted: components["schemas"]["AcceptedRow"];
+            file: string;
+            files: string[];
+            is_cut: boolean;
+            is_valid: boolean;
+            problems: components["schemas"]["ConfigProblemRow"][];
+            values: components["schemas"]["ConfigValueRow"][];
+        };
+        /**
          * ForEach
          * @description Runs a phase for every item of a list.
          */
@@ -1904,6 +2422,19 @@ export interface components {
             status: "ok";
         };
         /**
+         * HealthRow
+         * @description What is known at once about the fleet's health.
+         */
+        HealthRow: {
+            config_error: components["schemas"]["ConfigErrorRow"] | null;
+            daemon: components["schemas"]["DaemonRow"] | null;
+            disk: components["schemas"]["DiskRow"] | null;
+            failing_notify_targets: components["schemas"]["FailingTargetRow"][];
+            level: components["schemas"]["Level"];
+            rate_limits: components["schemas"]["LoginLimitRow"][];
+            troubles: components["schemas"]["TroubleRow"][];
+        };
+        /**
          * HeldScheduleRow
          * @description A schedule that stands still because its jobs are suspended.
          */
@@ -1932,6 +2463,26 @@ export interface components {
          * @enum {string}
          */
         Hold: "always" | "failed" | "left_out" | "not_merged" | "open_job" | "owner";
+        /**
+         * HomeDocument
+         * @description Everything that Home shows.
+         */
+        HomeDocument: {
+            health: components["schemas"]["HealthRow"];
+            inbox: components["schemas"]["NeedsYou"];
+            jobs: components["schemas"]["EndedJobs"];
+            lost: components["schemas"]["JobGroup"];
+            next_schedules: components["schemas"]["ScheduleRow"][];
+            pending_jobs: number | null;
+            person: string;
+            running: components["schemas"]["LiveJobs"];
+            runs: components["schemas"]["EndedRuns"];
+            since: string;
+            spent: components["schemas"]["CostTotalRow"];
+            suspended: components["schemas"]["JobGroup"];
+            visited_at: string | null;
+            waiting: number;
+        };
         /**
          * HookRunRow
          * @description A hook of a job that failed.
@@ -2210,6 +2761,14 @@ export interface components {
             type: "job";
         };
         /**
+         * JobGroup
+         * @description How many jobs, and some of them.
+         */
+        JobGroup: {
+            count: number;
+            rows: components["schemas"]["JobRow"][];
+        };
+        /**
          * JobOutline
          * @description The outline of a job.
          */
@@ -2300,6 +2859,30 @@ export interface components {
          */
         Language: "bash" | "python";
         /**
+         * LastEventRow
+         * @description The end of a journal: when it was written last, and what it says.
+         */
+        LastEventRow: {
+            age_seconds: number;
+            at: string;
+            label: string;
+            seq: number;
+            subtype: string | null;
+            type: string;
+        };
+        /**
+         * Layer
+         * @description Which part of the files a value comes from; a later one replaces an earlier one.
+         * @enum {string}
+         */
+        Layer: "agent" | "built_in" | "defaults" | "fleet" | "overrides";
+        /**
+         * Level
+         * @description How bad it is.
+         * @enum {string}
+         */
+        Level: "ok" | "problem" | "warning";
+        /**
          * LimitName
          * @description What is limited.
          * @enum {string}
@@ -2334,6 +2917,24 @@ export interface components {
             spend: number | null;
             tokens: number | null;
             turns: number | null;
+        };
+        /**
+         * LiveJobRow
+         * @description A running job, and what shows that it runs.
+         */
+        LiveJobRow: {
+            job: components["schemas"]["JobRow"];
+            last_event: components["schemas"]["LastEventRow"] | null;
+            max_cost_usd: number | null;
+            max_turns: number | null;
+        };
+        /**
+         * LiveJobs
+         * @description How many jobs run, and some of them.
+         */
+        LiveJobs: {
+            count: number;
+            rows: components["schemas"]["LiveJobRow"][];
         };
         /**
          * Login
@@ -2477,6 +3078,26 @@ export interface components {
             };
         };
         /**
+         * ModelSource
+         * @description How the model is known.
+         * @enum {string}
+         */
+        ModelSource: "configured" | "recorded" | "unknown";
+        /**
+         * NeedsYou
+         * @description How much waits in the inbox, and the newest of it.
+         */
+        NeedsYou: {
+            kinds: {
+                [key: string]: number;
+            };
+            oldest: string | null;
+            oldest_age_seconds: number | null;
+            oldest_at: string | null;
+            rows: components["schemas"]["ItemRow"][];
+            waiting: number;
+        };
+        /**
          * NewAnswer
          * @description What a person says to an item of the inbox.
          */
@@ -2508,6 +3129,34 @@ export interface components {
             text?: string | null;
             /** @description One of the item's verdicts, or comment. */
             verdict: components["schemas"]["Verdict"];
+        };
+        /**
+         * NewBulk
+         * @description Many jobs, and what to do to each.
+         */
+        NewBulk: {
+            /**
+             * Dry Run
+             * @description Only say what would be done.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Jobs
+             * @description Whole ids of jobs.
+             */
+            jobs?: string[] | null;
+            /**
+             * Q
+             * @description Filter of jobs, instead of ids.
+             */
+            q?: string | null;
+            /**
+             * Verb
+             * @description What to do.
+             * @enum {string}
+             */
+            verb: "cancel" | "retry";
         };
         /**
          * NewFork
@@ -2622,6 +3271,40 @@ export interface components {
             resume?: string | null;
             /** @description Session mode to use instead of the agent's. */
             session?: components["schemas"]["SessionMode"] | null;
+        };
+        /**
+         * NewJobFork
+         * @description Where a job is forked, and what is asked there.
+         */
+        NewJobFork: {
+            /**
+             * At Checkpoint
+             * @description Keep messages up to this checkpoint.
+             */
+            at_checkpoint?: number | null;
+            /**
+             * At Message
+             * @description Keep messages 1 to this of the session.
+             */
+            at_message?: number | null;
+            /**
+             * At Seq
+             * @description Keep messages up to this event of the job.
+             */
+            at_seq?: number | null;
+            /**
+             * Inputs
+             * @description Values for ${inputs.NAME}.
+             * @default {}
+             */
+            inputs: {
+                [key: string]: string | boolean | number | null;
+            };
+            /**
+             * Prompt
+             * @description Prompt text.
+             */
+            prompt?: string | null;
         };
         /**
          * NewLimits
@@ -2919,6 +3602,20 @@ export interface components {
             };
         };
         /**
+         * OtherCostsRow
+         * @description What the groups that are no rows used together.
+         */
+        OtherCostsRow: {
+            cache_creation_input_tokens: number;
+            cache_read_input_tokens: number;
+            cost_usd: number;
+            groups: number;
+            input_tokens: number;
+            output_tokens: number;
+            tokens: number;
+            turns: number;
+        };
+        /**
          * OutcomeRow
          * @description How the last job of a session came out.
          */
@@ -3046,6 +3743,15 @@ export interface components {
             path: string;
             removed: number | null;
             status: string;
+        };
+        /**
+         * PerHourRow
+         * @description What is used in an hour.
+         */
+        PerHourRow: {
+            cost_usd: number;
+            tokens: number;
+            turns: number;
         };
         /**
          * Phase
@@ -3267,6 +3973,14 @@ export interface components {
             waits_for: components["schemas"]["PhaseWaitRow"][];
             worked_seconds: number;
             workflow: string;
+        };
+        /**
+         * RunGroup
+         * @description How many runs, and some of them.
+         */
+        RunGroup: {
+            count: number;
+            rows: components["schemas"]["RunRow"][];
         };
         /**
          * RunLimitRow
@@ -3658,6 +4372,15 @@ export interface components {
             today_usd: number;
         };
         /**
+         * SpentTodayRow
+         * @description What an agent has used since midnight (UTC).
+         */
+        SpentTodayRow: {
+            today_tokens: number;
+            today_turns: number;
+            today_usd: number;
+        };
+        /**
          * StartedRunRow
          * @description A run that was started; `is_new` is false when the same request started it before.
          */
@@ -3790,6 +4513,20 @@ export interface components {
             webhooks: string[];
         };
         /**
+         * TodayRow
+         * @description What was used today, and what will have been when the day ends.
+         */
+        TodayRow: {
+            cost_usd: number;
+            day: string;
+            ends_at: string;
+            expected_tokens: number;
+            expected_turns: number;
+            expected_usd: number;
+            tokens: number;
+            turns: number;
+        };
+        /**
          * TokenRow
          * @description A named token: nothing that it could be guessed from.
          */
@@ -3837,6 +4574,14 @@ export interface components {
          */
         TriggerType: "chat" | "discord" | "fork" | "manual" | "schedule" | "slack" | "spawned" | "web" | "webhook";
         /**
+         * TroubleRow
+         * @description Something that a person should know, in a sentence.
+         */
+        TroubleRow: {
+            level: components["schemas"]["Level"];
+            text: string;
+        };
+        /**
          * UnreadableRow
          * @description What is left out of a conversation because a journal is damaged: bad lines by byte offset, missing events.
          */
@@ -3875,6 +4620,16 @@ export interface components {
          * @enum {string}
          */
         Verdict: "accept" | "approve" | "comment" | "dismiss" | "raise" | "reject" | "reply" | "retry";
+        /**
+         * VisitDocument
+         * @description The visit of a person that lasts, and when the one before ended.
+         */
+        VisitDocument: {
+            began_at: string;
+            person: string;
+            seen_at: string;
+            visited_at: string | null;
+        };
         /**
          * WaitAction
          * @description A wait for time to pass, an instant, or an event. Exactly one field is set.
@@ -4095,6 +4850,15 @@ export interface components {
          * @enum {string}
          */
         WorkspaceScope: "job" | "run" | "session";
+        /**
+         * WorkspaceSettingsRow
+         * @description Where the jobs of an agent work.
+         */
+        WorkspaceSettingsRow: {
+            keep: components["schemas"]["Keep"];
+            mode: components["schemas"]["WorkspaceMode"];
+            scope: components["schemas"]["WorkspaceScope"];
+        };
         /**
          * WorkspaceStatus
          * @description Where a workspace stands.
@@ -4463,6 +5227,105 @@ export interface operations {
             };
         };
     };
+    show_agent_config_v1_agents__name__config_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["AgentConfigDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/agent_config";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     reset_agent_v1_agents__name__reset_post: {
         parameters: {
             query?: never;
@@ -4637,6 +5500,280 @@ export interface operations {
             };
             /** @description A problem */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    show_fleet_config_v1_config_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["FleetConfigDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/fleet_config";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    costs_v1_costs_get: {
+        parameters: {
+            query?: {
+                agent?: string | null;
+                by?: string;
+                limit?: number;
+                since?: string | null;
+                tz?: string | null;
+                until?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["CostsDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/costs";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    home_v1_home_get: {
+        parameters: {
+            query?: {
+                since?: string | null;
+                tz?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["HomeDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/home";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5652,6 +6789,230 @@ export interface operations {
             };
         };
     };
+    list_checkpoints_v1_jobs__job__checkpoints_get: {
+        parameters: {
+            query?: {
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["CheckpointRow"][];
+                        next_before: number | null;
+                        removed: number;
+                        removed_at: string | null;
+                        /** @constant */
+                        schema: "nightherd/v1/checkpoints";
+                        total: number;
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    show_v1_jobs__job__checkpoints__number__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["CheckpointDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/checkpoint";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     diff_v1_jobs__job__diff_get: {
         parameters: {
             query?: {
@@ -5919,6 +7280,135 @@ export interface operations {
                     "image/png": string;
                     "image/webp": string;
                     "text/plain": string;
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    fork_v1_jobs__job__fork_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string | null;
+                "if-held"?: "wait" | "refuse";
+            };
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewJobFork"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["JobRow"];
+                        /** @constant */
+                        schema: "nightherd/v1/job";
+                    };
+                };
+            };
+            /** @description The answer */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["JobRow"];
+                        /** @constant */
+                        schema: "nightherd/v1/job";
+                    };
                 };
             };
             /** @description A problem */
@@ -6293,6 +7783,101 @@ export interface operations {
             };
             /** @description A problem */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    bulk_v1_jobs_bulk_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string | null;
+                "if-held"?: "wait" | "refuse";
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewBulk"];
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["BulkDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/bulk";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6853,6 +8438,114 @@ export interface operations {
                         data: components["schemas"]["RunRow"];
                         /** @constant */
                         schema: "nightherd/v1/workflow_run";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    definition_v1_runs__run__definition_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["WorkflowDefinition"];
+                        /** @constant */
+                        schema: "nightherd/v1/workflow_definition";
                     };
                 };
             };
@@ -10541,6 +12234,98 @@ export interface operations {
             };
             /** @description A problem */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    visit_v1_visit_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Nothing"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["VisitDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/visit";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
