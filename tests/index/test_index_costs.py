@@ -303,3 +303,14 @@ def test_jobs_that_wait_to_be_indexed_are_named_as_pending(world: World, indexer
     assert IndexCosts(world.root).costs(CostQuery(period=EVER)).pending_jobs == 1
     indexer.catch_up()
     assert IndexCosts(world.root).costs(CostQuery(period=EVER)).pending_jobs == 0
+
+
+def test_no_column_that_sums_read_stands_behind_a_long_one(world: World, indexer: Indexer) -> None:
+    new_job(world, 1, "opus")
+    indexer.catch_up()
+    database = open_for_writing(world.root / FILE)
+    columns = [str(row[1]) for row in database.execute("PRAGMA table_info(jobs)")]
+    database.close()
+
+    read = max(columns.index(name) for name in ("number", "agent", "schedule", "run_id", "above"))
+    assert read < min(columns.index(name) for name in ("totals", "costs", "outline"))

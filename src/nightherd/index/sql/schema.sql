@@ -10,20 +10,21 @@ CREATE TABLE jobs (
     job_id TEXT NOT NULL UNIQUE,
     agent TEXT NOT NULL DEFAULT '',
     session_id TEXT,
-    seq INTEGER NOT NULL DEFAULT 0,
-    outline BLOB,
-    noted INTEGER NOT NULL DEFAULT 0,
-    looked INTEGER NOT NULL DEFAULT 0,
-    is_live INTEGER NOT NULL DEFAULT 0,
-    problem TEXT,
     -- Of the first job of its family, where it has none of its own: AGENT/NAME, and a workflow run.
     schedule TEXT,
     run_id TEXT,
     -- The other agents whose jobs it works for, as JSON; NULL for none.
     above TEXT,
+    seq INTEGER NOT NULL DEFAULT 0,
+    noted INTEGER NOT NULL DEFAULT 0,
+    looked INTEGER NOT NULL DEFAULT 0,
+    is_live INTEGER NOT NULL DEFAULT 0,
+    problem TEXT,
     -- What its row says that it used, and what a fold of its costs continues from.
     totals BLOB,
-    costs BLOB
+    costs BLOB,
+    -- The largest comes last: what lists and sums read stands before it.
+    outline BLOB
 ) STRICT;
 CREATE INDEX due_jobs ON jobs (noted) WHERE noted > looked OR is_live;
 CREATE TABLE runs (
