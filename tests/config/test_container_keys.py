@@ -207,6 +207,8 @@ def test_a_fleet_as_herdctl_users_write_it_loads(folder: Folder) -> None:
         ("user: '0:5'", "5 an agent does not run as root in its container"),
         ("socket: 'tcp://1.2.3.4:5'", "13 'tcp://1.2.3.4:5' is not a socket"),
         ("socket: 'unix://e.sock'", "13 'unix://e.sock' is not a socket; write a path"),
+        ("private_hosts: [a.b]", "5 'private_hosts' needs network: egress; the network is bridge"),
+        ("network: egress, private_hosts: [10.0.0.1]", "38 '10.0.0.1' is an address"),
         ("allowed_hosts: [a.b]", "5 'allowed_hosts' needs network: egress; the network is bridge"),
         ("network: egress, allowed_hosts: [1.2.3.4]", "38 '1.2.3.4' is an address"),
         ("volumes: ['/:/host']", "15 this mount would give the agent control of this machine"),
@@ -264,8 +266,8 @@ def test_ports_of_a_container_without_a_bridge_are_a_notice(folder: Folder) -> N
 
 def test_the_hosts_of_an_agent_with_network_egress(folder: Folder) -> None:
     folder.fleet("""\
-        docker: {enabled: true, network: egress, allowed_hosts: [API.example, "*.b.example:8443"]}
-        agents: [{name: a}, {name: b, docker: {network: none, allowed_hosts: []}}]
+        docker: {enabled: true, network: egress, allowed_hosts: [API.example, "*.b.example:8443"], private_hosts: ["mirror.lan:80"]}
+        agents: [{name: a}, {name: b, docker: {network: none, allowed_hosts: [], private_hosts: []}}]
         """)
     a, b = folder.agent("a"), folder.agent("b")
 
@@ -274,6 +276,7 @@ def test_the_hosts_of_an_agent_with_network_egress(folder: Folder) -> None:
         AllowedHost(name="api.example"),
         AllowedHost(name="*.b.example", port=8443),
     )
+    assert a.container.private_hosts == (AllowedHost(name="mirror.lan", port=80),)
     assert (a.blocked_text, b.blocked_text) == (None, None)
     assert folder.notices() == []
 

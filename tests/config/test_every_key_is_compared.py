@@ -29,7 +29,7 @@ COMPARED_OF_AGENTS = (
     "setting_sources", "instances.max_concurrent", "session.max_turns", "session.timeout",
     *(
         f"docker.{key}"
-        for key in ("enabled", "image", "base_image", "socket", "network", "allowed_hosts", "user", "volumes", "env", "ports",
+        for key in ("enabled", "image", "base_image", "socket", "network", "allowed_hosts", "private_hosts", "user", "volumes", "env", "ports",
                     "labels", "host_config", "allow_unsafe", "workspace_mode", "memory", "pids_limit", "max_containers",
                     "cpu_shares", "cpu_period", "cpu_quota")
     ),

@@ -47,6 +47,7 @@ def resolve_policy(docker: FleetDocker) -> ContainerPolicy:
         max_containers=docker.max_containers,
         network=ContainerNetwork(docker.network),
         allowed_hosts=tuple(dict.fromkeys(parse_allowed_host(one) for one in docker.allowed_hosts)),
+        private_hosts=tuple(dict.fromkeys(parse_allowed_host(one) for one in docker.private_hosts)),
         user=None if docker.user is None else parse_user(docker.user),
         memory_bytes=docker.memory,
         cpu_shares=docker.cpu_shares,
@@ -142,9 +143,13 @@ def _contradictions(
     policy: ContainerPolicy, docker: FleetDocker, node: MappingNode, path: str, root: str
 ) -> Iterator[Problem]:
     network = policy.network
-    if policy.allowed_hosts and network is not ContainerNetwork.EGRESS:
-        message = f"'allowed_hosts' needs network: egress; the network is {network}"
-        yield _problem(node, "allowed_hosts", path, message)
+    for key, hosts in (
+        ("allowed_hosts", policy.allowed_hosts),
+        ("private_hosts", policy.private_hosts),
+    ):
+        if hosts and network is not ContainerNetwork.EGRESS:
+            message = f"{key!r} needs network: egress; the network is {network}"
+            yield _problem(node, key, path, message)
     if policy.ports and network is not ContainerNetwork.BRIDGE:
         message = f"'ports' are not published with network: {network}"
         yield _problem(node, "ports", path, message, severity=Severity.NOTICE)

@@ -37,6 +37,7 @@ class ContainerSettingsRow(TypedDict):
     image: str
     network: str
     allowed_hosts: list[str]
+    private_hosts: list[str]
 
 
 class AgentSettings(TypedDict):
@@ -158,5 +159,6 @@ def settings_row(agent: Agent, secrets: Secrets) -> AgentSettings:
             "image": container.image,
             "network": container.network.value,
             "allowed_hosts": [f"{host.name}:{host.port}" for host in container.allowed_hosts],
+            "private_hosts": [f"{host.name}:{host.port}" for host in container.private_hosts],
         },
     }

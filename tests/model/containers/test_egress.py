@@ -13,12 +13,14 @@ from nightherd.model.containers.egress import (
     HOST_NAME,
     Destination,
     EgressRules,
+    Reach,
     implied_hosts,
     is_public,
     matches,
     normal_name,
     parse_authority,
     proxy_variables,
+    reach_of,
 )
 from nightherd.model.containers.policy import AllowedHost
 
@@ -44,15 +46,26 @@ HOSTS = (AllowedHost(name="api.example"), AllowedHost(name="*.b.example", port=8
 def test_what_is_allowed(name: str, port: int, is_allowed: bool) -> None:
     assert matches(HOSTS, Destination(name, port)) is is_allowed
     assert EgressRules(allowed=HOSTS).allow(Destination(name, port)) is is_allowed
-    assert not EgressRules(allowed=HOSTS).allow_private(Destination(name, port))
+    assert EgressRules(private=HOSTS).allow(Destination(name, port)) is is_allowed
+    assert EgressRules(allowed=HOSTS).reach(Destination(name, port)) is Reach.PUBLIC
 
 
 def test_implied_hosts_are_allowed_at_private_addresses() -> None:
     rules = EgressRules(implied=(AllowedHost(name="gateway.corp", port=4000),))
 
     assert rules.allow(Destination("gateway.corp", 4000))
-    assert rules.allow_private(Destination("gateway.corp", 4000))
-    assert not rules.allow_private(Destination("gateway.corp", 443))
+    assert rules.reach(Destination("gateway.corp", 4000)) is Reach.ANY
+    assert rules.reach(Destination("gateway.corp", 443)) is Reach.PUBLIC
+
+
+def test_private_hosts_are_allowed_in_private_networks_and_others_are_not() -> None:
+    mirror = AllowedHost(name="*.lan", port=80)
+    rules = EgressRules(allowed=HOSTS, private=(mirror,))
+
+    assert rules.allow(Destination("mirror.lan", 80))
+    assert rules.reach(Destination("mirror.lan", 80)) is Reach.PRIVATE
+    assert rules.reach(Destination("mirror.lan", 443)) is Reach.PUBLIC
+    assert rules.reach(Destination("api.example", 443)) is Reach.PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -173,6 +186,22 @@ def test_public_addresses(address: str) -> None:
 )  # fmt: skip
 def test_addresses_that_are_not_public(address: str) -> None:
     assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "reach"),
+    [
+        *(("1.1.1.1", Reach.PUBLIC), ("2606:4700::1", Reach.PUBLIC)),
+        *((one, Reach.PRIVATE) for one in ("10.0.0.1", "172.31.255.1", "192.168.1.1", "100.64.0.1")),
+        *((one, Reach.PRIVATE) for one in ("fd12::1", "::ffff:10.0.0.1")),
+        *((one, Reach.ANY) for one in ("127.0.0.1", "::1", "0.0.0.0", "169.254.169.254", "fe80::1")),
+        *((one, Reach.ANY) for one in ("100.100.100.200", "fd00:ec2::254", "fd20:ce::254", "224.0.0.1")),
+        *((one, Reach.ANY) for one in ("168.63.129.16", "172.32.0.0/12", "::ffff:127.0.0.1", "x")),
+        *((one, Reach.ANY) for one in ("64:ff9b::a00:1", "2002:a00:1::", "fe80::1%lo")),
+    ],
+)  # fmt: skip
+def test_what_a_name_must_be_allowed_to_stand_for(address: str, reach: Reach) -> None:
+    assert reach_of(address) is reach
 
 
 @pytest.mark.parametrize(

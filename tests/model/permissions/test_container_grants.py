@@ -30,6 +30,7 @@ POLICY = ContainerPolicy(
     image="agent:1",
     network=ContainerNetwork.EGRESS,
     allowed_hosts=(AllowedHost(name="api.example"),),
+    private_hosts=(AllowedHost(name="mirror.lan"),),
     user="1000:1000",
     has_read_only_workspace=True,
     volumes=(CACHE, DATA),
@@ -48,6 +49,7 @@ WIDER: dict[str, ContainerPolicy | None] = {
     "docker.allowed_hosts": replace(
         POLICY, allowed_hosts=(*POLICY.allowed_hosts, AllowedHost(name="evil.example"))
     ),
+    "docker.private_hosts": replace(POLICY, private_hosts=POLICY.allowed_hosts),
     "docker.user": replace(POLICY, user=None),
     "docker.workspace_mode": replace(POLICY, has_read_only_workspace=False),
     "docker.volumes /etc:/etc": replace(
@@ -72,6 +74,7 @@ WIDER: dict[str, ContainerPolicy | None] = {
 NARROWER = {
     "network": replace(POLICY, network=ContainerNetwork.NONE),
     "hosts": replace(POLICY, allowed_hosts=()),
+    "private hosts": replace(POLICY, private_hosts=()),
     "volume": replace(POLICY, volumes=(CACHE,)),
     "volume read-only": replace(POLICY, volumes=(CACHE, replace(DATA, is_read_only=True))),
     "environment": replace(POLICY, environment={}),

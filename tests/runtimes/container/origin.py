@@ -40,9 +40,15 @@ class Origin:
 
 
 @contextmanager
-def origin(answer: bytes = OK, context: ssl.SSLContext | None = None) -> Iterator[Origin]:
-    """Serve on this machine's loopback, with TLS where there is a context."""
-    listener = socket.create_server(("127.0.0.1", 0))
+def origin(
+    answer: bytes = OK,
+    context: ssl.SSLContext | None = None,
+    *,
+    address: str = "127.0.0.1",
+    port: int = 0,
+) -> Iterator[Origin]:
+    """Serve on this machine's loopback, or at another address of it, with TLS where there is a context."""
+    listener = socket.create_server((address, port))
     made = Origin(port=listener.getsockname()[1])
 
     def serve() -> None:

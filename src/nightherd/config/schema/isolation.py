@@ -175,6 +175,10 @@ class FleetDocker(AgentDocker):
     allowed_hosts: tuple[Host, ...] = Field(
         (), description="Hosts of network egress: host, host:port or *.host; port 443 by default."
     )
+    private_hosts: tuple[Host, ...] = Field(
+        (),
+        description="Hosts of network egress that may have an address of a private network; as allowed_hosts.",
+    )
     user: User | None = Field(
         None, description="UID or UID:GID it runs as; by default one that is not root."
     )

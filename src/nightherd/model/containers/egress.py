@@ -6,6 +6,7 @@ import ipaddress
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from enum import IntEnum
 from urllib.parse import urlsplit
 
 import msgspec
@@ -33,6 +34,32 @@ SPECIAL_IPV4 = tuple(
 """Addresses that Python takes for public ones: for protocols, of 6to4 relays, and Azure's service for its own machines."""
 
 
+PRIVATE = tuple(
+    map(
+        ipaddress.ip_network,
+        ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"),
+    )
+)
+"""What networks of a house or a company use."""
+CLOUD_SERVICES = tuple(
+    map(
+        ipaddress.ip_network,
+        ("100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::/64", "fd00:c1::a9fe:a9fe/128"),
+    )
+)
+"""Addresses among those at which clouds hand out credentials of their machines: Alibaba, AWS, Google, Oracle."""
+
+
+class Reach(IntEnum):
+    """Which addresses a name may stand for; each includes those before it."""
+
+    PUBLIC = 0
+    """Those of the internet."""
+    PRIVATE = 1
+    """Those of private networks, but no loopback or link-local ones."""
+    ANY = 2
+
+
 class Destination(msgspec.Struct, frozen=True):
     """A host by its normalised name, and a port."""
 
@@ -47,16 +74,20 @@ class EgressRules(msgspec.Struct, frozen=True, kw_only=True):
     """The destinations of one run."""
 
     allowed: tuple[AllowedHost, ...] = ()
+    private: tuple[AllowedHost, ...] = ()
+    """What may be in a private network."""
     implied: tuple[AllowedHost, ...] = ()
     """What the runtime itself cannot do without. The operator chose them, so they may have private addresses."""
 
     def allow(self, destination: Destination) -> bool:
         """Whether it may be reached."""
-        return matches(self.allowed, destination) or matches(self.implied, destination)
+        return matches((*self.allowed, *self.private, *self.implied), destination)
 
-    def allow_private(self, destination: Destination) -> bool:
-        """Whether it may be reached at an address that is not public."""
-        return matches(self.implied, destination)
+    def reach(self, destination: Destination) -> Reach:
+        """At which addresses it may be reached."""
+        if matches(self.implied, destination):
+            return Reach.ANY
+        return Reach.PRIVATE if matches(self.private, destination) else Reach.PUBLIC
 
 
 def matches(hosts: Iterable[AllowedHost], destination: Destination) -> bool:
@@ -134,6 +165,21 @@ def is_public(address: str) -> bool:
             return False
     is_special = ip.is_multicast or ip.is_reserved or any(ip in network for network in SPECIAL_IPV4)
     return ip.is_global and not is_special
+
+
+def reach_of(address: str) -> Reach:
+    """What a name must be allowed to stand for, to stand for this IP address."""
+    if is_public(address):
+        return Reach.PUBLIC
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return Reach.ANY
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
+    is_service = any(ip in network for network in CLOUD_SERVICES)
+    is_private = any(ip in network for network in PRIVATE)
+    return Reach.PRIVATE if is_private and not is_service else Reach.ANY
 
 
 def implied_hosts(environment: Mapping[str, str]) -> tuple[AllowedHost, ...]:

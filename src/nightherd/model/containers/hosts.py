@@ -1,4 +1,4 @@
-"""`allowed_hosts`: the destinations of `network: egress`, by name and port."""
+"""`allowed_hosts` and `private_hosts`: the destinations of `network: egress`, by name and port."""
 
 from __future__ import annotations
 

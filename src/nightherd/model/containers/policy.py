@@ -65,6 +65,8 @@ class ContainerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Idle containers that are kept for this agent."""
     network: ContainerNetwork = ContainerNetwork.BRIDGE
     allowed_hosts: tuple[AllowedHost, ...] = ()
+    private_hosts: tuple[AllowedHost, ...] = ()
+    """More destinations, which may have an address of a private network."""
     user: str | None = None
     """UID or UID:GID; None to choose one that is not root and can use the working directory."""
     memory_bytes: int = 2 * 1024**3

@@ -42,6 +42,7 @@ class ContainerGrants(msgspec.Struct, frozen=True, kw_only=True):
     socket: str | None = None
     network: str
     allowed_hosts: list[AllowedHost] = []
+    private_hosts: list[AllowedHost] = []
     user: str | None = None
     has_read_only_workspace: bool = False
     volumes: list[Mount] = []
@@ -66,6 +67,7 @@ def container_grants(policy: ContainerPolicy | None, home: str) -> ContainerGran
         socket=policy.socket,
         network=policy.network.value,
         allowed_hosts=list(policy.allowed_hosts),
+        private_hosts=list(policy.private_hosts),
         user=policy.user,
         has_read_only_workspace=policy.has_read_only_workspace,
         volumes=[replace(one, source=relative(one.source, home)) for one in policy.volumes],
@@ -122,8 +124,12 @@ def container_widenings(
         yield "docker.host_config changed"
     if _is_wider_network(wanted, known):
         yield f"docker.network {known.network} -> {wanted.network}"
-    hosts = [one for one in wanted.allowed_hosts if one not in known.allowed_hosts]
-    yield from (f"docker.allowed_hosts {one.name}:{one.port}" for one in hosts)
+    yield from (
+        f"docker.{key} {one.name}:{one.port}"
+        for key in ("allowed_hosts", "private_hosts")
+        for one in getattr(wanted, key)
+        if one not in getattr(known, key)
+    )
     ports = [one for one in wanted.ports if one not in known.ports]
     yield from (f"docker.ports {one.container}" for one in ports)
     if known.has_read_only_workspace and not wanted.has_read_only_workspace:
@@ -183,6 +189,7 @@ def narrowed_container(
         known,
         network=known.network if _is_wider_network(wanted, known) else wanted.network,
         allowed_hosts=[one for one in wanted.allowed_hosts if one in known.allowed_hosts],
+        private_hosts=[one for one in wanted.private_hosts if one in known.private_hosts],
         has_read_only_workspace=known.has_read_only_workspace or wanted.has_read_only_workspace,
         volumes=_accepted_volumes(wanted.volumes, known),
         ports=[one for one in wanted.ports if one in known.ports],
@@ -226,6 +233,7 @@ def cut_container(
         socket=grants.socket,
         network=ContainerNetwork(grants.network),
         allowed_hosts=tuple(grants.allowed_hosts),
+        private_hosts=tuple(grants.private_hosts),
         user=grants.user,
         has_read_only_workspace=grants.has_read_only_workspace,
         volumes=tuple(volumes),

@@ -9,7 +9,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import SocketStream
 
-from nightherd.model.containers.egress import Destination, EgressRules, is_public
+from nightherd.model.containers.egress import Destination, EgressRules, Reach, reach_of
 
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a name, for a port; called in a thread, and may block. `OSError` when there are none."""
@@ -20,6 +20,12 @@ MOST_ADDRESSES = 6
 ATTEMPT_S = 10.0
 DIALED_S = 40.0
 """How long it may take altogether, with the look-up."""
+
+
+WHY_NOT = {
+    Reach.PUBLIC: "its name stands for an address that is not public",
+    Reach.PRIVATE: "its name stands for an address that is neither public nor of a private network",
+}
 
 
 class RefusedAddressError(Exception):
@@ -46,10 +52,13 @@ class Dialer:
         if not self._rules.allow(destination):
             raise RefusedAddressError("it is not one of the allowed_hosts")
         addresses = await self._addresses(destination)
-        if not self._allow_private and not self._rules.allow_private(destination):
-            addresses = [one for one in addresses if is_public(one) and not _is_own(one)]
+        reach = Reach.ANY if self._allow_private else self._rules.reach(destination)
+        if reach is not Reach.ANY:
+            addresses = [one for one in addresses if reach_of(one) <= reach]
+            if reach is Reach.PUBLIC:
+                addresses = [one for one in addresses if not _is_own(one)]
             if not addresses:
-                raise RefusedAddressError("its name stands for an address that is not public")
+                raise RefusedAddressError(WHY_NOT[reach])
         last: OSError = OSError("it has no address")
         for address in addresses[:MOST_ADDRESSES]:
             try:

@@ -168,6 +168,7 @@ class ContainerRuntime:
         needs_claude = inside.agent.runtime.needs_claude
         rules = EgressRules(
             allowed=policy.allowed_hosts,
+            private=policy.private_hosts,
             implied=implied_hosts(inside.environment) if needs_claude else (),
         )
         listener = await to_thread.run_sync(running.place.listen)
