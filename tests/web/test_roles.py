@@ -94,7 +94,7 @@ def test_a_viewer_reads_and_does_nothing_else(tmp_path: Path) -> None:
     anyio.run(main)
 
 
-OWN = {"/v1/logout"}
+OWN = {"/v1/logout", "/v1/visit"}
 """What a viewer may do about itself."""
 
 
