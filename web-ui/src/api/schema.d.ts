@@ -2029,6 +2029,7 @@ export interface components {
             allowed_hosts: string[];
             image: string;
             network: string;
+            private_hosts: string[];
         };
         /**
          * CostKey
