@@ -134,10 +134,10 @@ def _show_burn(burn: Burn, zone: str | None, screen: Screen) -> None:
     """The rate, today, and what becomes of the limits."""
     rate = burn.rate(LimitName.SPEND)
     today = _money(burn.today.usage.cost_microusd)
-    expected = _money(MicroUsd(burn.expected(LimitName.SPEND)))
+    expected = _money(_in_cents(burn.expected(LimitName.SPEND)))
     screen.show()
     screen.show(
-        f"today {today}, {_money(_hourly(rate.per_hour()))} an hour lately;"
+        f"today {today}, {_money(_in_cents(rate.per_hour()))} an hour lately;"
         f" {expected} expected by midnight"
     )
     if burn.caps:
@@ -145,21 +145,22 @@ def _show_burn(burn: Burn, zone: str | None, screen: Screen) -> None:
         screen.show(table(CAPS, rows, width=screen.width, style=screen.out))
 
 
-def _hourly(per_hour: float) -> MicroUsd:
-    """A rate in whole cents: more is not known of it."""
-    return MicroUsd(round(per_hour / 10_000) * 10_000)
+def _in_cents(amount: float) -> MicroUsd:
+    """A rate, or what it leads to, in whole cents: more is not known of it."""
+    return MicroUsd(round(amount / 10_000) * 10_000)
 
 
 def _cap_cells(cap: Cap, zone: str | None, screen: Screen) -> tuple[str, ...]:
     limit, coming = cap.limit, cap.forecast
-    rate = coming.rate.per_hour()
-    hourly = int(_hourly(rate)) if limit.name is LimitName.SPEND else round(rate)
+    is_money = limit.name is LimitName.SPEND
+    round_off = _in_cents if is_money else round
+    hourly = int(round_off(coming.rate.per_hour()))
     if coming.is_reached:
         then = "reached"
     elif coming.reached_at is not None:
         then = f"reached at {screen.time(coming.reached_at, zone)}"
     elif coming.expected is not None:
-        then = f"{shown(limit.name, coming.expected)} when the day ends (UTC)"
+        then = f"{shown(limit.name, int(round_off(coming.expected)))} when the day ends (UTC)"
     else:
         then = "not reached"
     return (
