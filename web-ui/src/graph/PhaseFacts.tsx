@@ -1,7 +1,7 @@
 import { classes } from "../ui/classes";
 import { usdText } from "../ui/money";
 import { spanText } from "../ui/time";
-import { countsText, type Phase } from "./phase";
+import { countsText, shortCountsText, type Phase } from "./phase";
 
 /** What the list and the graph say of a phase, in two lines: its name and time; what it does, and its cost. */
 export function PhaseFacts({
@@ -27,7 +27,7 @@ export function PhaseFacts({
         </span>
         {isShort && (
           <span className="truncate text-xs text-faint">
-            {phase.counts === null ? doesText(phase) : countsText(phase.counts)}
+            {phase.counts === null ? doesText(phase) : shortCountsText(phase.counts)}
           </span>
         )}
         <span className="ml-auto shrink-0 text-xs text-faint">

@@ -63,11 +63,17 @@ function countsOf(node: NodeRow, instances: readonly NodeRow[]): Counts | null {
 
 function noteOf(node: NodeRow): string | null {
   if (node.lost !== null) return "its worker is gone";
-  if (node.waits_for !== null) return `waits for ${node.waits_for.what}`;
+  if (node.waits_for !== null) return waitText(node.waits_for);
   if (node.error !== null) return node.error;
   if (node.skip_cause !== null) return SKIPPED[node.skip_cause];
   if (node.kept_from !== null) return `kept from ${node.kept_from}`;
   return null;
+}
+
+/** Say what is waited for: what a person is asked, or the event, time or job. */
+export function waitText(wait: Pick<Schemas["WaitRow"], "for" | "what" | "item_id">): string {
+  if (wait.for === "person") return wait.item_id === null ? wait.what : `asks: ${wait.what}`;
+  return wait.for === "job" ? wait.what : `waits for ${wait.what}`;
 }
 
 const SKIPPED: Record<NonNullable<NodeRow["skip_cause"]>, string> = {

@@ -69,7 +69,8 @@ function layOut(
   const edges = phases.flatMap(({ path, dependsOn }) =>
     dependsOn.map((from) => ({ from, to: path })),
   );
-  const { layers, routes } = layersOf(ids, edges);
+  const { layers: found, routes } = layersOf(ids, edges);
+  const layers = routes.length === 0 ? inRows(found.flat()) : found;
   const { places, width, height } = placesOf(layers, (slot) => {
     const group = inner.get(slot.id)?.layout;
     return slot.isPassage ? { width: PASSAGE, height: 0 } : sizeOf(group);
@@ -91,6 +92,14 @@ function layOut(
     layout.lines.push({ ...edge, depth, points: pointsOf(passed) });
   }
   return layout;
+}
+
+/** Phases beside each other that wait for nothing, such as items: a few in each row. */
+function inRows(slots: readonly Slot[]): Slot[][] {
+  const columns = slots.length === 4 ? 2 : 3;
+  return Array.from({ length: Math.ceil(slots.length / columns) }, (_, row) =>
+    slots.slice(row * columns, (row + 1) * columns),
+  );
 }
 
 function sizeOf(group: Layout | undefined): { width: number; height: number } {

@@ -73,3 +73,12 @@ export function countsText({ noun, total, done, failed, open }: Counts): string 
   if (open > 0) parts.push(`${open} open`);
   return parts.join(", ");
 }
+
+/** The same in few letters, for the heading of a group. */
+export function shortCountsText(counts: Counts): string {
+  const { noun, total, done, failed, open } = counts;
+  const begun = done + failed + open;
+  if (noun === "item") return countsText(counts);
+  if (begun === 0) return total === null ? "loop" : `loop, at most ${total}`;
+  return total === null ? `loop ${begun}` : `loop ${begun}/${total}`;
+}

@@ -111,11 +111,15 @@ it("says why a phase waits, failed or was skipped", () => {
   const wait = { for: "person", what: "the plan", until: null, item_id: null, next: null };
   const notes = phasesOfRun([
     node("a", { waits_for: wait }),
+    node("a", { waits_for: { ...wait, item_id: "ask-1" } }),
+    node("a", { waits_for: { ...wait, for: "event" } }),
     node("b", { error: "exit code 3" }),
     node("c", { skip_cause: "condition" }),
     node("d", { lost: { since: "", next: "", exact: true } as unknown as NodeRow["lost"] }),
   ]).map(({ note }) => note);
   expect(notes).toEqual([
+    "the plan",
+    "asks: the plan",
     "waits for the plan",
     "exit code 3",
     "its condition is false",
