@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from components import Components
 from docker_engine import DockerEngine
-from nightherd.testing.messages_api import MessagesApi
-from nightherd.testing.messages_script import Answer, Call, Say
+from nightherd.testing.messages_api import Asked, MessagesApi
+from nightherd.testing.messages_script import Answer, Call, Refuse, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 from runtimes.commanded import Commanded
 from runtimes.container.container_herd import SECRET, USER
@@ -191,3 +192,52 @@ def test_links_in_claudes_directory_bring_nothing_of_the_machine(
     files = [path for path in (herd.root / ".nightherd").rglob("*") if path.is_file()]
     copies = [path for path in files if not path.is_symlink()]
     assert not [path for path in copies if SECRET.encode() in path.read_bytes()]
+
+
+class Expiring(MessagesApi):
+    """Refuses the first token; the host's login is renewed at that moment, as the host's own `claude` would."""
+
+    def __init__(self, credentials: Path, *answers: Answer) -> None:
+        super().__init__(*answers)
+        self._credentials = credentials
+        self.tokens: list[str] = []
+
+    def take(self, asked: Asked) -> tuple[Answer, str]:
+        self.tokens.append(asked.headers.get("authorization", ""))
+        if self.tokens[-1] == "Bearer first-token":
+            self._credentials.write_text(login("renewed-token"))
+            return EXPIRED, "expired"
+        return super().take(asked)
+
+
+EXPIRED = Refuse(status=401, message="OAuth token has expired", kind="authentication_error")
+
+
+def login(token: str) -> str:
+    """A login by subscription, as the host's `claude` keeps it."""
+    return json.dumps(
+        {"claudeAiOauth": {"accessToken": token, "refreshToken": SECRET, "expiresAt": 1}}
+    )
+
+
+@pytest.mark.either_runtime
+def test_token_that_expires_is_read_again_and_the_hosts_login_is_not_touched(
+    stage: ClaudeStage, docker_engine: DockerEngine, container_image: str, claude_program: str
+) -> None:
+    stage.claude_home.mkdir()
+    credentials = stage.claude_home / ".credentials.json"
+    credentials.write_text(login("first-token"))
+    answers = bash("env; cat ${CLAUDE_CONFIG_DIR}/.credentials.json"), Say(text="Done.")
+    with docker_engine.in_network(lambda: Expiring(credentials, *answers)) as api:
+        herd = Herd(stage, docker_engine, container_image, api, claude_program)
+        del herd.environment["ANTHROPIC_API_KEY"]
+        done = herd.nightherd("run", "one", "-p", "go", "--quiet")
+
+    assert (done.returncode, done.stdout.strip()) == (0, "Done."), (done.stdout, done.stderr)
+    assert set(api.tokens) == {"Bearer first-token", "Bearer renewed-token"}
+    assert api.tokens[-2:] == ["Bearer renewed-token"] * 2
+    assert credentials.read_text() == login("renewed-token")
+    assert SECRET not in herd.results()[0], "what renews the login stays outside"
+    journal = "".join(path.read_text() for path in herd.root.glob(".nightherd/jobs/*.jsonl"))
+    assert "renewed-token" not in journal
+    assert "first-token" not in journal
