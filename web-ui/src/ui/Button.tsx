@@ -24,7 +24,7 @@ export function Button({
     <button
       type={type}
       className={classes(
-        "inline-flex min-h-8 items-center justify-center gap-1.5 rounded-md border px-2.5 text-sm font-medium disabled:opacity-60",
+        "inline-flex min-h-11 items-center justify-center gap-1.5 rounded-md border px-2.5 text-sm font-medium disabled:opacity-60 md:min-h-8",
         LOOKS[look],
         className,
       )}
