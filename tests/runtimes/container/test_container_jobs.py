@@ -154,9 +154,20 @@ def test_job_continues_when_the_engine_ends_its_container(
     assert herd.containers() == []
 
 
-def test_cancel_ends_all_that_runs_inside(make_herd: MakeHerd) -> None:
-    many = "for i in $(seq 500); do sleep 600 & done; echo begun > begun; wait"
-    herd = make_herd(agent(bash(many)), pids_limit=700)
+MANY = "for i in $(seq 500); do sleep 600 & done"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"{MANY}; echo begun > begun; wait",
+        f"trap '{MANY}' TERM; echo begun > begun; while :; do sleep 0.05; done",
+        f"trap '' TERM; ({MANY}; echo begun > begun; wait) & wait",
+    ],
+    ids=["before", "when asked to end", "deaf"],
+)
+def test_cancel_ends_all_that_runs_inside(make_herd: MakeHerd, command: str) -> None:
+    herd = make_herd(agent(bash(command)), pids_limit=700)
     with herd.started("run", "player", "-p", "go") as worker:
         container = herd.wait_for_container()
         wait_until(lambda: is_whole(herd.work / "begun"))
@@ -165,6 +176,25 @@ def test_cancel_ends_all_that_runs_inside(make_herd: MakeHerd) -> None:
 
     assert herd.job()["status"] == "cancelled"
     assert state_of(herd.engine, container) == "gone"
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [({"job_timeout": "3s"}, "timeout"), ({"limits": {"duration": "3s"}}, "limit")],
+    ids=["timeout", "limit"],
+)
+def test_timeouts_and_limits_end_all_that_runs_inside(
+    make_herd: MakeHerd, key: dict[str, Any], reason: str
+) -> None:
+    herd = make_herd(agent(bash(f"trap '' TERM; {MANY}; wait"), **key), pids_limit=700)
+    with herd.started("run", "player", "-p", "go") as worker:
+        container = herd.wait_for_container()
+        worker.wait()
+
+    job = herd.job()
+    assert (job["exit_reason"] or job["suspend_reason"]) == reason
+    assert state_of(herd.engine, container) == "gone"
+    assert herd.containers() == []
 
 
 def test_missing_image_is_an_error_that_says_what_to_do(make_herd: MakeHerd) -> None:
