@@ -38,7 +38,7 @@ async ([url, body]) => {
 """
 READING = {
     "fetch": 'fetch(url + "/v1/jobs", { credentials: "include" }).then((answer) => answer.text())',
-    "fetch without CORS": 'fetch(url + "/v1/jobs", { credentials: "include", mode: "no-cors" }).then((answer) => answer.text())',
+    "fetch without CORS": 'fetch(url + "/v1/jobs", { credentials: "include", mode: "no-cors" }).then((answer) => answer.type)',
     "XMLHttpRequest": """new Promise((done, fail) => {
       const request = new XMLHttpRequest();
       request.open("GET", url + "/v1/jobs");

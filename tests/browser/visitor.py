@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, Protocol
 
-from playwright.async_api import Browser, BrowserContext, Page
+from playwright.async_api import Browser, BrowserContext, Page, Request
 
 from browser.accessibility import axe_violations
 from browser.complaints import Complaints
@@ -52,6 +52,12 @@ class Visitor:
         self.context = context
         self.complaints = complaints
         self.look = look
+        self.requests: list[Request] = []
+        """Everything it asked for, in order."""
+        context.on("request", self._note_request)
+
+    def _note_request(self, request: Request) -> None:
+        self.requests.append(request)
 
     @property
     def page(self) -> Page:
