@@ -39,7 +39,7 @@ export function Section({
 }) {
   const heading = useId();
   return (
-    <section aria-labelledby={heading} className="mb-4 px-4 first:mt-0">
+    <section aria-labelledby={heading} className="mb-4 min-w-0 first:mt-0">
       <div className="mb-1.5 flex items-baseline gap-2">
         <h2 id={heading} className="text-xs font-semibold tracking-wide text-faint uppercase">
           {title}
