@@ -6,6 +6,7 @@ import { usdText } from "../ui/money";
 import { JobState } from "../ui/Status";
 import { Ago, spanText } from "../ui/time";
 import { isOpen, type JobDocument, type Outline } from "./documents";
+import { quote } from "./shell_word";
 
 /** What a job is, how it does, and what shows that it is alive. */
 export function JobHeader({
@@ -82,9 +83,4 @@ function CopyResume({ job }: { job: JobDocument }) {
       Copy claude --resume
     </button>
   );
-}
-
-/** A path as one word of a shell. */
-export function quote(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'"'"'`)}'`;
 }
