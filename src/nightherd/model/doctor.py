@@ -17,7 +17,9 @@ from nightherd.model.containers.engine_traits import (
     traits_of,
     unlimited_text,
 )
+from nightherd.model.containers.image import CLAUDE_LABEL, claude_skew
 from nightherd.model.containers.podman import is_podman
+from nightherd.model.containers.policy import DEFAULT_IMAGE
 from nightherd.model.schedules.clock_jump import JUMP
 from nightherd.next_step import NextStep
 
@@ -78,6 +80,20 @@ class ClaudeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Where `cleanup_days` comes from; None for Claude's own default."""
 
 
+class ImageFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the labels of an image say that `nightherd container build` has made; None for what they do not."""
+
+    claude: str | None = None
+    """The version of its `claude`."""
+
+    @classmethod
+    def of(cls, image: Mapping[str, Any]) -> ImageFacts:
+        """Return the facts in the engine's answer to `/images/NAME/json`."""
+        labels = (image.get("Config") or {}).get("Labels") or {}
+        version = parse_version(str(labels.get(CLAUDE_LABEL, "")))
+        return cls(claude=".".join(map(str, version)) if version is not None else None)
+
+
 class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a container engine says about itself."""
 
@@ -87,6 +103,8 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     cgroup_version: str | None
     is_rootless: bool
+    images: Mapping[str, ImageFacts | None] = msgspec.field(default_factory=dict)
+    """Those that were asked about; None for one that it has not."""
     remaps_users: bool = False
     unlimited: tuple[str, ...] = ()
     """What it cannot limit."""
@@ -148,7 +166,7 @@ def claude_findings(
             f"claude {facts.version or 'of unknown version'}: {fault}",
             "install a newer Claude Code",
         )
-    yield from _login_findings(facts, who, runtime)
+    yield from login_findings(facts, who, runtime)
     yield from _cleanup_findings(facts)
 
 
@@ -183,9 +201,26 @@ def engine_finding(engine: EngineFacts | tuple[str, str | None], agents: Sequenc
     return _finding(Level.OK, "containers", text)
 
 
-def _login_findings(
-    facts: ClaudeFacts, who: str, runtime: RuntimeCapabilities
-) -> Iterator[Finding]:
+def image_finding(
+    image: str, facts: ImageFacts | None, agents: Sequence[str], host_claude: str | None
+) -> Finding:
+    """Say whether the engine has the image of the agents named, and a `claude` like that of this machine, where one is needed."""
+    who = named(agents)
+    if facts is None:
+        build = "nightherd container build"
+        remedy = (
+            build if image == DEFAULT_IMAGE else f"docker pull {image}, or {build} --tag {image}"
+        )
+        text = f"{who}: the container engine has no image {image}"
+        return _finding(Level.PROBLEM, "containers", text, remedy)
+    skew = claude_skew(facts.claude, host_claude)
+    if skew is not None:
+        remedy = f"nightherd container build --tag {image}"
+        return _finding(Level.WARNING, "containers", f"{who}: {image}: {skew}", remedy)
+    return _finding(Level.OK, "containers", f"{who}: image {image}")
+
+
+def login_findings(facts: ClaudeFacts, who: str, runtime: RuntimeCapabilities) -> Iterator[Finding]:
     if facts.login is None:
         yield _finding(
             Level.WARNING,

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from nightherd import __version__
-from nightherd.errors import NightherdError, RefusedError
+from nightherd.errors import NightherdError, NotFoundError, RefusedError
 from nightherd.wiring.stores import random_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from nightherd.model.containers.image import ClaudeSource, ImageReport
     from nightherd.model.doctor import EngineFacts
@@ -97,19 +97,28 @@ async def list_containers(engine: Engine) -> list[dict[str, Any]]:
 
 
 def engine_facts(
-    configured: str | None, environ: Mapping[str, str]
+    configured: str | None, environ: Mapping[str, str], images: Iterable[str] = ()
 ) -> EngineFacts | tuple[str, str | None]:
-    """Return what the engine of this machine says about itself; or why there is none, and what to do."""
+    """Return what the engine of this machine says about itself and these images; or why there is none, and what to do."""
     from concurrent.futures import ThreadPoolExecutor
 
     import anyio
+    from msgspec.structs import replace
 
-    from nightherd.model.doctor import EngineFacts
+    from nightherd.model.doctor import EngineFacts, ImageFacts
+
+    async def facts_of(engine: Engine, image: str) -> ImageFacts | None:
+        try:
+            return ImageFacts.of(await engine.inspect_image(image))
+        except NotFoundError:
+            return None
 
     async def ask() -> EngineFacts:
         async with open_engine(configured, environ) as engine:
             version, info = await engine.version(), await engine.info()
-            return EngineFacts.of(engine.socket, version, info)
+            facts = EngineFacts.of(engine.socket, version, info)
+            found = {image: await facts_of(engine, image) for image in images}
+            return replace(facts, images=found)
 
     # The doctor's checks are not asynchronous, and run where an event loop does.
     with ThreadPoolExecutor(1) as threads:

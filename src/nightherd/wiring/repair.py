@@ -212,7 +212,7 @@ def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> l
         why_not_installed=why_not_installed,
         claude_facts=lambda runtime: claude_facts(runtime, environment),
         why_no_model=why_no_model,
-        engine_facts=lambda socket: engine_facts(socket, environment),
+        engine_facts=lambda socket, images: engine_facts(socket, environment, images),
         git_version=git_version,
         is_clock_synchronised=is_clock_synchronised,
         last_recorded=lambda: last_written(state_dir),

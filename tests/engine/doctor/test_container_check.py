@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import anyio
 import pytest
 
 from docker_engine import DockerEngine
 from nightherd.engine.doctor.night_checks import container_agents
 from nightherd.model.agents.agent import Agent
-from nightherd.model.containers.policy import ContainerPolicy
-from nightherd.model.doctor import EngineFacts, Level, engine_finding
+from nightherd.model.containers.image import ClaudeSource
+from nightherd.model.containers.policy import DEFAULT_IMAGE, ContainerPolicy
+from nightherd.model.doctor import EngineFacts, ImageFacts, Level, engine_finding, image_finding
+from nightherd.runtimes.container.engine import Engine
+from nightherd.runtimes.container.image import ImagePlan, build_image
 from nightherd.wiring.containers import engine_facts
+from runtimes.container.container_herd import ContainerHerd
 
 
 def agent(name: str, container: ContainerPolicy | None) -> Agent:
@@ -27,7 +34,12 @@ def test_agents_are_grouped_by_the_socket_of_their_engine() -> None:
         agent("d", ContainerPolicy()),
     ]
 
-    assert container_agents(agents) == {None: ["a", "d"], "/s": ["c"]}
+    found = container_agents(agents)
+
+    assert {socket: [one.name for one in found[socket]] for socket in found} == {
+        None: ["a", "d"],
+        "/s": ["c"],
+    }
 
 
 def test_engine_that_is_there_is_described(docker_engine: DockerEngine) -> None:
@@ -39,6 +51,67 @@ def test_engine_that_is_there_is_described(docker_engine: DockerEngine) -> None:
     assert f"Docker {facts.version} at {docker_engine.socket_path}, as root, cgroup v" in (
         finding.message
     )
+
+
+def test_images_are_asked_about_and_their_claude_is_compared(
+    docker_engine: DockerEngine, container_image: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\necho '2.1.7 (Claude Code)'\n")
+    plan = ImagePlan(
+        tag="nightherd/test-doctor:1",
+        base=container_image,
+        claude=ClaudeSource.BUNDLED,
+        claude_program=program,
+        claude_version="2.1.7",
+        nightherd_version="0",
+    )
+
+    async def build() -> None:
+        async with Engine(docker_engine.socket_path) as engine:
+            await build_image(engine, plan, lambda _: None)
+
+    anyio.run(build)
+    images = [plan.tag, container_image, "no/such:image"]
+    facts = engine_facts(docker_engine.socket_path, {}, images)
+
+    assert isinstance(facts, EngineFacts)
+    built, other, missing = (facts.images[image] for image in images)
+    assert (built, other, missing) == (ImageFacts(claude="2.1.7"), ImageFacts(), None)
+    skewed = image_finding(plan.tag, built, ["a"], "2.1.8")
+    assert skewed.level is Level.WARNING
+    assert "the image has claude 2.1.7, this machine has 2.1.8" in skewed.message
+    for claude in ("2.1.7", None):
+        assert image_finding(plan.tag, built, ["a"], claude).level is Level.OK
+    assert image_finding(container_image, other, ["a"], "2.1.8").level is Level.OK
+    absent = image_finding("no/such:image", missing, ["a"], None)
+    assert absent.level is Level.PROBLEM
+    assert (
+        absent.remedy
+        == "docker pull no/such:image, or nightherd container build --tag no/such:image"
+    )
+    default = image_finding(DEFAULT_IMAGE, None, ["a"], None)
+    assert default.remedy == "nightherd container build"
+
+
+def test_doctor_looks_at_the_image_and_not_at_the_claude_of_this_machine(
+    docker_engine: DockerEngine, container_image: str, tmp_path: Path
+) -> None:
+    agents: list[dict[str, Any]] = [
+        {"name": "a", "runtime": "cli"},
+        {"name": "b", "runtime": "cli", "docker": {"image": "no/such:image"}},
+    ]
+    environment = {"PATH": "/nowhere"}
+    herd = ContainerHerd(tmp_path, docker_engine, container_image, agents, environment=environment)
+    done = herd.nightherd("doctor", "--json")
+    checks = {one["name"]: one for one in json.loads(done.stdout)["data"]["checks"]}
+    claude, containers = checks["claude"]["findings"], checks["containers"]
+
+    assert f"a: image {container_image}" in containers["notes"]
+    assert [one["message"] for one in containers["findings"]] == [
+        "b: the container engine has no image no/such:image"
+    ]
+    assert [one["message"] for one in claude] == ["a, b (cli): no Claude login was found"]
 
 
 def test_engine_that_is_missing_is_a_problem() -> None:

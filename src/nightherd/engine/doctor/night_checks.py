@@ -19,7 +19,11 @@ from nightherd.model.doctor import (
     clock_findings,
     engine_finding,
     git_findings,
+    image_finding,
     key_finding,
+    login_findings,
+    named,
+    parse_version,
     runtime_finding,
 )
 
@@ -32,8 +36,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Why the model of an agent with a provider's key cannot be asked, and what to do; None when it can."""
     why_not_installed: Callable[[RuntimeName], tuple[str, str | None] | None]
     """Why a runtime cannot run here, and what to do; None when it can."""
-    engine_facts: Callable[[str | None], EngineFacts | tuple[str, str | None]]
-    """What the container engine at a socket says, or the one found; or why there is none, and what to do."""
+    engine_facts: Callable[[str | None, Iterable[str]], EngineFacts | tuple[str, str | None]]
+    """What the container engine at a socket, or the one found, says of itself and of images; or why there is none, and what to do."""
     git_version: Callable[[], str | None]
     is_clock_synchronised: Callable[[], bool | None]
     last_recorded: Callable[[], datetime | None]
@@ -74,25 +78,47 @@ def _runtimes(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:
 def _claude(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:
     runtimes = {agent.runtime.name: agent.runtime for agent in agents}
     for name, runtime in sorted(runtimes.items()):
-        names = [agent.name for agent in agents if agent.runtime.name == name]
-        yield from claude_findings(machine.claude_facts(name), names, runtime)
+        facts = machine.claude_facts(name)
+        of_runtime = [agent for agent in agents if agent.runtime.name == name]
+        here = [agent.name for agent in of_runtime if agent.container is None]
+        inside = [agent.name for agent in of_runtime if agent.container is not None]
+        if here:
+            yield from claude_findings(facts, here, runtime)
+        if inside:  # their `claude` is that of the image
+            yield from login_findings(facts, named(inside), runtime)
 
 
-def container_agents(agents: Iterable[Agent]) -> dict[str | None, list[str]]:
-    """Return the names of the agents that run in containers, by the socket of the engine; None for any engine."""
-    by_socket: dict[str | None, list[str]] = {}
+def container_agents(agents: Iterable[Agent]) -> dict[str | None, list[Agent]]:
+    """Return the agents that run in containers, by the socket of the engine; None for any engine."""
+    by_socket: dict[str | None, list[Agent]] = {}
     for agent in agents:
         policy = agent.container
         if policy is not None:
-            by_socket.setdefault(policy.socket, []).append(agent.name)
+            by_socket.setdefault(policy.socket, []).append(agent)
     return by_socket
 
 
 def _containers(
-    by_socket: Mapping[str | None, Sequence[str]], machine: Machine
+    by_socket: Mapping[str | None, Sequence[Agent]], machine: Machine
 ) -> Iterator[Finding]:
-    for socket, names in by_socket.items():
-        yield engine_finding(machine.engine_facts(socket), names)
+    for socket, agents in by_socket.items():
+        by_image: dict[str, list[Agent]] = {}
+        for agent in agents:
+            by_image.setdefault(agent.container.image if agent.container else "", []).append(agent)
+        facts = machine.engine_facts(socket, by_image)
+        yield engine_finding(facts, [agent.name for agent in agents])
+        if not isinstance(facts, EngineFacts):
+            continue
+        for image, users in by_image.items():
+            names = [agent.name for agent in users]
+            yield image_finding(image, facts.images.get(image), names, _host_claude(users, machine))
+
+
+def _host_claude(agents: Sequence[Agent], machine: Machine) -> str | None:
+    """The version of this machine's `claude`, where one of the agents needs one; None where none does, or it is unknown."""
+    runtimes = [agent.runtime.name for agent in agents if agent.runtime.needs_claude]
+    version = parse_version(machine.claude_facts(runtimes[0]).version or "") if runtimes else None
+    return ".".join(map(str, version)) if version is not None else None
 
 
 def _keys(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:
