@@ -21,7 +21,7 @@ from nightherd.files.paths import directory_identity
 from nightherd.model.access.browser_session import BrowserSession
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.inbox.token import Token
-from nightherd.ports import ChangeFeed, Costs, Outlines, Searches, SnapshotReader
+from nightherd.ports import ChangeFeed, Costs, Landing, Outlines, Searches, SnapshotReader
 from nightherd.views.status import DaemonRow
 from nightherd.views.stream_rows import StreamRows
 from nightherd.web.change_tail import ChangeTail
@@ -34,7 +34,7 @@ from nightherd.wiring.index import open_costs, open_outlines, open_search
 from nightherd.wiring.machine import boot_id, is_at_work
 from nightherd.wiring.running import rescuer
 from nightherd.wiring.stores import ledger_end, open_feed, open_journals, open_reader, system_clock
-from nightherd.wiring.workspaces import open_snapshot_reader
+from nightherd.wiring.workspaces import open_landing, open_snapshot_reader
 
 RUN_READERS = 4
 
@@ -77,6 +77,8 @@ class ApiContext:
     """Called when a person accepted what the fleet's files give agents."""
     snapshots: SnapshotReader
     """Compares snapshots of workspaces."""
+    landing: Landing
+    """Brings the changes of jobs to the user's files, branches and remotes."""
     outlines: Outlines
     """The outlines of jobs."""
     searches: Searches
@@ -163,6 +165,7 @@ async def open_api_context(
                 wake=wake,
                 reload=reload,
                 snapshots=open_snapshot_reader(state_dir),
+                landing=open_landing(state_dir),
                 outlines=open_outlines(state_dir),
                 searches=open_search(state_dir, report),
                 costs=open_costs(state_dir, report),

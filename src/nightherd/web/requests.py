@@ -13,6 +13,9 @@ from nightherd.model.sessions.session import SessionMode
 
 LIMITS = "Limits of the job, such as {'spend': '0.50', 'turns': '20', 'duration': '1h'}."
 Line = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+CommitMessage = Annotated[str, StringConstraints(min_length=1, max_length=65_536)]
+RemoteName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}$")]
+"""No address and no path: what a remote is, the user's own repository says."""
 SessionName = Annotated[str, StringConstraints(max_length=1_000)]
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
 Place = Annotated[int, Field(ge=0, le=2**53)]
@@ -76,6 +79,35 @@ class NewBulk(Body):
         None, description="Filter of jobs, instead of ids."
     )
     dry_run: bool = Field(False, description="Only say what would be done.")
+
+
+class NewApply(Body):
+    """How a job's changes are made to the files in its agent's directory."""
+
+    only_this_job: bool = Field(
+        False, description="Leave out changes of earlier jobs in the same workspace."
+    )
+    dry_run: bool = Field(False, description="Only say what would change.")
+
+
+class NewMerge(Body):
+    """How a job's changes are merged."""
+
+    into: Line | None = Field(None, description="Branch; by default the workspace's base.")
+    message: CommitMessage | None = Field(None, description="Message of the commit.")
+    fast_forward: bool = Field(True, description="False makes a merge commit in any case.")
+    dry_run: bool = Field(False, description="Only say what would change.")
+
+
+class NewPush(Body):
+    """How a job's changes are pushed."""
+
+    remote: RemoteName | None = Field(None, description="Name of a remote; by default origin.")
+    message: CommitMessage | None = Field(None, description="Message of the commit.")
+    force: bool = Field(
+        False, description="Replace the remote's branch if it is as it was last seen."
+    )
+    dry_run: bool = Field(False, description="Only say what would change.")
 
 
 class Resumption(Body):

@@ -27,11 +27,13 @@ from nightherd.web import (
     config,
     costs,
     downloads,
+    home,
     hooks,
     inbox,
     job_events,
     job_forks,
     jobs,
+    landing,
     login,
     metrics,
     operations,
@@ -77,8 +79,8 @@ DESCRIPTION = (
 ROOMS = (
     fleet_paths, config, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
-    session_reading, session_changes, job_forks, bulk, checkpoints,
-    costs,
+    session_reading, session_changes, job_forks, bulk, landing, checkpoints,
+    costs, home,
     login, tokens,
 )  # fmt: skip
 

@@ -128,6 +128,7 @@ def test_branch_message_and_merge_commit_are_chosen(cli: Cli, project: Path) -> 
         "commit": git(project, "rev-parse", "stable"),
         "is_fast_forward": False,
         "url": None,
+        "finished": [],
     }
     assert git(project, "log", "-1", "--format=%s", "stable^2") == "By hand"
     assert git(project, "log", "--format=%s", "main") == "first"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
-from typing import Any
 
 import anyio
 import click
@@ -31,6 +30,7 @@ from nightherd.model.workspaces.workspace import Landed
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Landing
 from nightherd.views.jobs import find_job_id, get_job
+from nightherd.views.landing import landing_document
 from nightherd.views.snapshots import shown_path
 from nightherd.wiring.machine import refuse_agents
 from nightherd.wiring.running import open_fleet_context
@@ -173,7 +173,15 @@ def _perform(
     for line in done.finished:
         screen.say(f"notice: {neutralise(line)}")
     if screen.is_json:
-        screen.document("landing", landing_document(done, is_dry_run), system_clock().now())
+        document = landing_document(
+            done.job.id,
+            done.workspace.id,
+            done.how,
+            done.result,
+            is_dry_run=is_dry_run,
+            finished=done.finished,
+        )
+        screen.document("landing", document, system_clock().now())
     elif done.result.conflicts:
         _show_conflicts(done, screen)
     else:
@@ -187,25 +195,6 @@ async def _run(invocation: Invocation, operation: Operation) -> JobLanding:
     async with open_fleet_context(state_dir, None, invocation.environ) as context:
         await follow_moved_project(state_dir, context)
         return await operation(context, open_landing(state_dir))
-
-
-def landing_document(done: JobLanding, is_dry_run: bool) -> dict[str, Any]:
-    """Return what became of it as plain data."""
-    result = done.result
-    return {
-        "job_id": done.job.id,
-        "workspace": done.workspace.id,
-        "how": done.how.value,
-        "is_dry_run": is_dry_run,
-        "target": result.target,
-        "is_nothing": result.is_nothing,
-        "files": [shown_path(path) for path in result.paths],
-        "conflicts": [shown_path(path) for path in result.conflicts],
-        "branch": result.branch,
-        "commit": result.commit,
-        "is_fast_forward": result.is_fast_forward,
-        "url": result.url,
-    }
 
 
 def _show_done(done: JobLanding, screen: Screen, *, is_dry_run: bool, has_url: bool) -> None:
