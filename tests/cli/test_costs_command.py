@@ -46,6 +46,17 @@ def test_programs_get_groups_that_add_up(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("spent")
+def test_one_job_is_looked_at_by_its_id(cli: Cli) -> None:
+    job = cli("jobs", "list", "--agent", "cheap", "--json").data[0]["id"]
+
+    found = cli("costs", "--job", job, "--by", "agent", "--json")
+
+    assert found.data["job"] == job
+    assert [(row["agent"], row["jobs"]) for row in found.data["rows"]] == [("cheap", 1)]
+    assert found.data["total"]["cost_usd"] == 0.000004
+
+
+@pytest.mark.usefixtures("spent")
 def test_people_see_a_table_with_its_total_and_what_limits_allow(cli: Cli) -> None:
     shown = cli("costs", "--by", "agent,model", "--limit", "1", "--tz", "Europe/Berlin")
 

@@ -44,11 +44,16 @@ def indexer(world: World) -> Iterator[Indexer]:
 
 
 def ask(
-    world: World, *by: CostKey, period: Period = EVER, zone: tzinfo = UTC, agent: str | None = None
+    world: World,
+    *by: CostKey,
+    period: Period = EVER,
+    zone: tzinfo = UTC,
+    agent: str | None = None,
+    job: str | None = None,
 ) -> Sequence[CostGroup]:
     """The groups of the index."""
     days = days_of(period, zone) if CostKey.DAY in by else ()
-    query = CostQuery(period=period, by=by, days=days, agent=agent)
+    query = CostQuery(period=period, by=by, days=days, agent=agent, job=job)
     return IndexCosts(world.root).costs(query).groups
 
 
@@ -113,6 +118,9 @@ def test_groups_add_up_to_the_rows_of_jobs_however_they_are_grouped(
     assert by_model[None].agent == "tester"
     assert by_model["opus"].amounts.jobs == 2
     assert costs(ask(world, CostKey.MODEL, agent="tester"), "model") == {"opus": 1_001, None: 2_002}
+    of_job = ask(world, CostKey.MODEL, job=job_id(1))
+    assert costs(of_job, "model") == {"opus": 2_002, "haiku": 1_001}
+    assert ask(world, CostKey.MODEL, job=job_id(1), agent="tester") == []
 
 
 def test_a_job_counts_on_the_days_on_which_it_worked(world: World, indexer: Indexer) -> None:

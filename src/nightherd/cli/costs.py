@@ -50,6 +50,7 @@ NOT_GROUPED = "-"
 )
 @click.option("--until", metavar="WHEN", help="Time to stop before, as for --since.")
 @agent_filter
+@click.option("--job", metavar="JOB", help="Show only this job, by its whole id.")
 @click.option("--tz", metavar="ZONE", help="Time zone of days and dates; default: this machine's.")
 @click.option(
     "--limit",
@@ -66,6 +67,7 @@ def costs(
     since: str | None,
     until: str | None,
     agent: str | None,
+    job: str | None,
     tz: str | None,
     limit: int,
 ) -> None:
@@ -74,7 +76,7 @@ def costs(
     Rows and "others" always add up to the total.
     """
     screen, now = invocation.screen, system_clock().now()
-    request = CostsRequest(by=by, since=since, until=until, agent=agent, limit=limit)
+    request = CostsRequest(by=by, since=since, until=until, agent=agent, job=job, limit=limit)
     zone = read_zone(tz, local_zone())
     state = invocation.state_directory()
     fleet = load_fleet_with_notices(invocation, is_quiet=True)

@@ -94,10 +94,12 @@ class IndexCosts:
 
 def _table(database: Database, query: CostQuery) -> CostTable:
     database.execute("BEGIN")  # all of it as of one moment
-    agent = "" if query.agent is None else " AND jobs.agent = ?"
-    agents: tuple[Value, ...] = () if query.agent is None else (query.agent,)
+    only: dict[str, Value] = {"jobs.agent": query.agent, "jobs.job_id": query.job}
+    wanted = {column: value for column, value in only.items() if value is not None}
+    chosen = "".join(f" AND {column} = ?" for column in wanted)
+    names = tuple(wanted.values())
     period: tuple[Value, ...] = (query.period.first, query.period.until)
-    jobs = database.execute(COUNT_JOBS + agent, (*period, *agents))[0][0]
+    jobs = database.execute(COUNT_JOBS + chosen, (*period, *names))[0][0]
     pending = database.execute(COUNT_DUE)[0][0]
     columns = [COLUMNS[key] for key in query.by]
     if CostKey.MODEL in query.by:
@@ -108,8 +110,8 @@ def _table(database: Database, query: CostQuery) -> CostTable:
         source, where, values = OF_DAYS, IN_DAY, (msgspec.json.encode(days).decode(),)
     grouped = f" GROUP BY {', '.join(columns)}" if columns else ""
     rows = database.execute(
-        f"SELECT {', '.join([*columns, SUMS])} FROM {source} WHERE {where}{agent}{grouped}",
-        (*values, *agents),
+        f"SELECT {', '.join([*columns, SUMS])} FROM {source} WHERE {where}{chosen}{grouped}",
+        (*values, *names),
     )
     groups = [_group(row, query) for row in rows if row[-1]]
     return CostTable(groups=groups, jobs=_int(jobs), pending_jobs=_int(pending))

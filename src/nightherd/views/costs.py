@@ -41,6 +41,7 @@ class CostsRequest(msgspec.Struct, frozen=True, kw_only=True):
     since: str | None = None
     until: str | None = None
     agent: str | None = None
+    job: str | None = None
     limit: int = GROUPS
 
 
@@ -84,7 +85,7 @@ def show_costs(
     by = read_keys(request.by)
     period = read_period(request.since, request.until, now, zone.info)
     days = days_of(period, zone.info) if CostKey.DAY in by else ()
-    query = CostQuery(period=period, by=by, days=days, agent=request.agent)
+    query = CostQuery(period=period, by=by, days=days, agent=request.agent, job=request.job)
     found = break_down(
         costs.costs(query), by, lambda name: _model_of(fleet.agents, name), request.limit
     )
@@ -140,6 +141,7 @@ class CostsDocument(TypedDict):
     until: str
     timezone: str
     agent: str | None
+    job: str | None
     total: CostTotalRow
     rows: list[CostRow]
     groups: int
@@ -160,6 +162,7 @@ def costs_document(view: CostsView) -> CostsDocument:
         "until": timestamp(query.period.end),
         "timezone": view.zone.name,
         "agent": query.agent,
+        "job": query.job,
         "total": total_row(found.total),
         "rows": [_cost_row(group) for group in found.rows],
         "groups": found.count,

@@ -36,6 +36,7 @@ async def costs(
     since: When = None,
     until: When = None,
     agent: Annotated[str | None, Query(max_length=200)] = None,
+    job: Annotated[str | None, Query(max_length=200)] = None,
     tz: ZoneName = None,
     limit: Annotated[int, Query(ge=1, le=MOST_GROUPS)] = GROUPS,
 ) -> Response:
@@ -43,11 +44,12 @@ async def costs(
 
     `since` and `until` are `7d` (so many days, with today), `24h`, a date or a time; a week without them. Days are those
     of the time zone `tz`, of the machine without one. The `limit` groups with the highest cost are named, the rest is
-    added up in `others`. `pending_jobs` says how many jobs have something that is not counted yet.
+    added up in `others`. `job` is the whole id of one job. `pending_jobs` says how many jobs have something that is
+    not counted yet.
     """
     now = site.context.clock.now()
     zone = read_zone(tz, local_zone())
-    request = CostsRequest(by=by, since=since, until=until, agent=agent, limit=limit)
+    request = CostsRequest(by=by, since=since, until=until, agent=agent, job=job, limit=limit)
     fleet = site.fleet()
     view = await site.ask(lambda reader: show_costs(site.costs, reader, fleet, request, zone, now))
     return document("costs", costs_document(view), now)

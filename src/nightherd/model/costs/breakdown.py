@@ -43,6 +43,8 @@ class CostQuery(msgspec.Struct, frozen=True, kw_only=True):
     days: tuple[Day, ...] = ()
     """The days of the period, where it is asked for days."""
     agent: str | None = None
+    job: str | None = None
+    """The whole id of the one job that is asked about."""
 
 
 class CostGroup(msgspec.Struct, frozen=True, kw_only=True):
