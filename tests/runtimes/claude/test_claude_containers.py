@@ -17,6 +17,7 @@ from nightherd.testing.messages_script import Answer, Call, Refuse, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 from runtimes.commanded import Commanded
 from runtimes.container.container_herd import SECRET, USER
+from runtimes.container.test_container_surroundings import SERVER
 from runtimes.keeper.kept_worker import wait_until
 
 QUIET = {
@@ -241,3 +242,19 @@ def test_token_that_expires_is_read_again_and_the_hosts_login_is_not_touched(
     journal = "".join(path.read_text() for path in herd.root.glob(".nightherd/jobs/*.jsonl"))
     assert "renewed-token" not in journal
     assert "first-token" not in journal
+
+
+@pytest.mark.either_runtime
+def test_declared_server_of_claude_starts_inside(
+    stage: ClaudeStage, docker_engine: DockerEngine, container_image: str, claude_program: str
+) -> None:
+    desk = {"command": "python3", "args": ["server.py"], "env": {"GIVEN": "yes"}}
+    answers = Say(calls=(Call("mcp__desk__where", {}),)), Say(text="Done.")
+    (stage.work / "server.py").write_text(SERVER)
+    with serve(docker_engine, *answers) as api:
+        servers = {"mcp_servers": {"desk": desk}}
+        herd = Herd(stage, docker_engine, container_image, api, claude_program, **servers)
+        done = herd.nightherd("run", "one", "-p", "go", "--quiet")
+
+    assert (done.returncode, done.stdout.strip()) == (0, "Done."), (done.stdout, done.stderr)
+    assert f"python3 {USER} {stage.work} yes None" in herd.results()[0]
