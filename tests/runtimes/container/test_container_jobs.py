@@ -220,6 +220,10 @@ def test_missing_image_is_an_error_that_says_what_to_do(make_herd: MakeHerd) -> 
         {"pids_limit": -1},
         {"cpu_quota": -1},
         {"cpu_period": 10**12},
+        {"cpu_shares": 0},
+        {"max_containers": -1},
+        {"workspace_mode": "host"},
+        {"ephemeral": "perhaps"},
         {"volumes": ["/:/host"]},
         {"user": "0"},
         {"host_config": {"Privileged": True}},
@@ -284,3 +288,51 @@ def test_file_tools_follow_links_only_to_what_the_container_has(make_herd: MakeH
     assert len(refused) == 5
     assert not [text for text in refused if "of the machine" in text]
     assert "agent:x:1000" in passwd, "that of the image"
+
+
+@pytest.mark.parametrize("runtime", ["scripted", "native"])
+def test_call_waits_for_a_person_and_then_runs_inside(make_herd: MakeHerd, runtime: str) -> None:
+    herd = make_herd(
+        agent(
+            bash("echo once >> times; cat /proc/1/comm"),
+            bash("echo never >> times"),
+            runtime=runtime,
+            approvals=[{"tool": "Bash"}],
+        )
+    )
+    herd.nightherd("run", "player", "-p", "go")
+    asked = herd.job()
+    before = (herd.work / "times").exists()
+    answers = [
+        herd.nightherd("inbox", "approve", "@last"),
+        herd.nightherd("worker", "--until-idle"),
+    ]
+    answers += [
+        herd.nightherd("inbox", "reject", "@last", "-m", "enough"),
+        herd.nightherd("worker", "--until-idle"),
+    ]
+
+    assert (asked["status"], asked["suspend_reason"], before) == ("suspended", "approval", False)
+    assert [done.returncode for done in answers] == [0, 0, 0, 0], [one.stderr for one in answers]
+    assert (herd.work / "times").read_text() == "once\n"
+    assert herd.results()[0] == "python3\n"
+    assert "enough" in herd.results()[1]
+    assert len(set(herd.container_ids())) == len(herd.container_ids()) >= 2
+    assert herd.containers() == []
+
+
+def test_container_that_is_not_hardened_says_so_at_every_start(make_herd: MakeHerd) -> None:
+    herd = make_herd(
+        agent(bash("id -u; grep CapEff /proc/self/status")),
+        allow_unsafe=True,
+        user="0",
+        host_config={"CapAdd": ["SYS_PTRACE"]},
+    )
+    starts = [herd.nightherd("run", "player", "-p", "go") for _ in range(2)]
+
+    for done in starts:
+        assert done.returncode == 0, done.stderr
+        said = "its container is not hardened (docker.allow_unsafe): user, host_config.CapAdd"
+        assert said in done.stderr
+        assert "  | 0\n" in done.stdout
+        assert "0000000000080000" in done.stdout, "what was asked for is there"
