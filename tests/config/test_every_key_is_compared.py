@@ -91,7 +91,7 @@ COMPARED_OF_FLEETS = (
     "web.token_env", "web.hosts", "webhooks.enabled", "webhooks.host", "webhooks.port", "webhooks.secret_env",
     "webhooks.replay_window", "webhooks.endpoints", "notify[].url", "notify[].url_env", "notify[].allow_hosts",
     "notify[].approver", "web.public_url", "web.tls", "web.trusted_proxy", "web.identity_header", "web.people",
-    "web.base_path", "web.session_expiry_hours",
+    "web.base_path", "web.session_expiry_hours", "web.push",
 )  # fmt: skip
 SHOWN = "what the dashboard shows, and whether it is opened"
 KEEPING = "how work is kept, retried and taken over"

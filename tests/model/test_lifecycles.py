@@ -20,6 +20,7 @@ from nightherd.model.jobs.job import (
     JobStatus,
 )
 from nightherd.model.lifecycle import Lifecycle
+from nightherd.model.push.subscription import PUSH_LIFECYCLE, PushStatus
 from nightherd.model.schedules.schedule import SCHEDULE_LIFECYCLE, ScheduleStatus
 from nightherd.model.sessions.session import (
     SESSION_LIFECYCLE,
@@ -42,6 +43,7 @@ LIFECYCLES: list[tuple[Lifecycle[StrEnum], type[StrEnum]]] = [
     (ITEM_LIFECYCLE, ItemStatus),
     (WORKSPACE_LIFECYCLE, WorkspaceStatus),  # type: ignore[list-item]
     (RUN_LIFECYCLE, RunStatus),  # type: ignore[list-item]
+    (PUSH_LIFECYCLE, PushStatus),  # type: ignore[list-item]
     (NODE_LIFECYCLE, NodeStatus),  # type: ignore[list-item]
 ]
 every_lifecycle = pytest.mark.parametrize(

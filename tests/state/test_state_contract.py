@@ -16,6 +16,7 @@ from nightherd.testing import (
     jobs_contract,
     notification_contract,
     order_contract,
+    push_contract,
     run_contract,
     run_rules_contract,
     run_tree_contract,
@@ -32,6 +33,7 @@ from nightherd.testing.inbox_jobs_contract import INBOX_JOBS_CHECKS
 from nightherd.testing.jobs_contract import JOBS_CHECKS
 from nightherd.testing.notification_contract import NOTIFICATION_CHECKS
 from nightherd.testing.order_contract import ORDER_CHECKS
+from nightherd.testing.push_contract import PUSH_CHECKS
 from nightherd.testing.run_contract import RUN_CHECKS
 from nightherd.testing.run_rules_contract import RUN_RULES_CHECKS
 from nightherd.testing.run_tree_contract import RUN_TREE_CHECKS
@@ -56,6 +58,7 @@ from state.stores import STATES, StateFactory
         *NOTIFICATION_CHECKS,
         *TOKEN_CHECKS,
         *VISIT_CHECKS,
+        *PUSH_CHECKS,
         *WORKSPACE_CHECKS,
         *RUN_CHECKS,
         *RUN_RULES_CHECKS,
@@ -86,6 +89,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (notification_contract, NOTIFICATION_CHECKS),
         (token_contract, TOKEN_CHECKS),
         (visit_contract, VISIT_CHECKS),
+        (push_contract, PUSH_CHECKS),
         (workspace_contract, WORKSPACE_CHECKS),
         (run_contract, RUN_CHECKS),
         (run_rules_contract, RUN_RULES_CHECKS),

@@ -176,6 +176,8 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "due_notify_targets": (NOW,),
         "count_open_notifications": (NOW,),
         "notified_change": (),
+        "find_push_subscription": ("psh-a",),
+        "active_push_subscriptions": (),
         "oldest_pending_item": (),
         "find_workspace": ("sess-aaaaaaaa",),
         "list_workspaces": (WorkspaceQuery(),),

@@ -32,7 +32,7 @@ from nightherd.next_step import SpellStep, plain_step
 from nightherd.views.status import DaemonRow
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import since_boot
-from nightherd.wiring.notifications import make_notifier
+from nightherd.wiring.notifications import make_notifier, make_push_keys
 from nightherd.wiring.running import make_worker_loop, open_worker
 from nightherd.wiring.stores import ensure_web_token, load_persistence, made_at, random_text
 
@@ -40,11 +40,13 @@ NEEDED = ("fastapi", "uvicorn")
 
 
 def make_token(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> None:
-    """Make the token that the API will need before anything is masked: no agent prints one that is not known."""
+    """Make the token and the keys that the API will need before anything is masked: no agent prints what is not known."""
     environment = {**fleet.environment, **environ}
     web = fleet.web
     if web.enabled and is_loopback(web.host) and not environment.get(web.token_env, "").strip():
         ensure_web_token(state_dir, random_text())
+    if web.enabled:
+        make_push_keys(state_dir)
 
 
 async def serve_api(
@@ -62,6 +64,7 @@ async def serve_api(
     from nightherd.web.api_context import open_api_context
     from nightherd.web.hooks import warn_without_secret
     from nightherd.web.ports import ports_of
+    from nightherd.web.push import end_devices_without_login
     from nightherd.web.server import make_app, serve
 
     if any(find_spec(name) is None for name in NEEDED):
@@ -77,6 +80,7 @@ async def serve_api(
         state_dir, fleet, bench, environ, report, describe, wake, reload
     ) as site:
         ports = ports_of(fleet(), site, state_dir, bench().random_text)
+        await end_devices_without_login(site, ports)
         app = make_app(site)
         warn_without_secret(site)
         await serve(app, site, state_dir / SOCKET, ports, task_status=task_status)

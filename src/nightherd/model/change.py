@@ -63,6 +63,11 @@ from nightherd.model.notifications.notification import (
     NotifyCursor,
     TargetState,
 )
+from nightherd.model.push.subscription import (
+    AddPushSubscription,
+    EndPushSubscriptions,
+    PushSubscription,
+)
 from nightherd.model.schedules.schedule import (
     OverrideSchedule,
     PlanSchedule,
@@ -138,6 +143,7 @@ Row = (
     | TargetState
     | Notification
     | NotificationTexts
+    | PushSubscription
     | Workspace
     | PinnedWorkflow
     | WorkflowRun
@@ -281,6 +287,8 @@ Change = (
     | ClaimNotification
     | SettleNotification
     | RetryTarget
+    | AddPushSubscription
+    | EndPushSubscriptions
     | UseWorkspace
     | LeaveWorkspace
     | MoveWorkspace

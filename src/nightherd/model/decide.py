@@ -35,6 +35,8 @@ from nightherd.model.limits import decisions as limits
 from nightherd.model.limits.spending import CountUsage
 from nightherd.model.notifications import changes as notification_changes
 from nightherd.model.notifications import decisions as notifications
+from nightherd.model.push import decisions as pushes
+from nightherd.model.push import subscription as push_changes
 from nightherd.model.schedules import decisions as schedules
 from nightherd.model.schedules.schedule import OverrideSchedule, PlanSchedule
 from nightherd.model.sessions import changes as session_changes
@@ -96,6 +98,8 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     notification_changes.ClaimNotification: notifications.claim,
     notification_changes.SettleNotification: notifications.settle,
     notification_changes.RetryTarget: notifications.retry,
+    push_changes.AddPushSubscription: pushes.add,
+    push_changes.EndPushSubscriptions: pushes.end,
     workspace_changes.UseWorkspace: workspaces.use,
     workspace_changes.LeaveWorkspace: workspaces.leave,
     workspace_changes.MoveWorkspace: workspaces.move,

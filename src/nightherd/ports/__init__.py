@@ -26,7 +26,13 @@ from nightherd.ports.journal import (
     TranscriptShelf,
     Wait,
 )
-from nightherd.ports.notifications import Outgoing, Send, Sender, SendResult
+from nightherd.ports.notifications import (
+    Outgoing,
+    Send,
+    Sender,
+    SendResult,
+)
+from nightherd.ports.push import OutgoingPush, PushReader, PushSender, SendPush
 from nightherd.ports.runtime import (
     NoTextStream,
     Runtime,
@@ -105,9 +111,12 @@ __all__ = [
     "NotificationReader",
     "OperatorLog",
     "Outgoing",
+    "OutgoingPush",
     "Outlines",
     "Probe",
     "Process",
+    "PushReader",
+    "PushSender",
     "Registration",
     "RunReader",
     "Runtime",
@@ -115,6 +124,7 @@ __all__ = [
     "RuntimeRequest",
     "Searches",
     "Send",
+    "SendPush",
     "SendResult",
     "Sender",
     "SessionReader",

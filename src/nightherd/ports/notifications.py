@@ -36,6 +36,8 @@ class SendResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the same message would be refused again."""
     retry_after: timedelta | None = None
     """How long the server wants to be left alone, where it says so."""
+    is_gone: bool = False
+    """Whether the address does not exist any more."""
 
 
 Send = Callable[[Outgoing], Awaitable[SendResult]]

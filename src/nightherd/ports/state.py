@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from nightherd.ports.push import PushReader
 from nightherd.ports.schedules import ScheduleReader
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
@@ -328,6 +329,7 @@ class StateReader(
     InboxReader,
     VisitReader,
     NotificationReader,
+    PushReader,
     WorkspaceReader,
     RunReader,
     Protocol,

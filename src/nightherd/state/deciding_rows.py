@@ -17,6 +17,7 @@ from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId
 from nightherd.model.jobs.job import Execution, Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.notifications.notification import Notification, TargetState
+from nightherd.model.push.subscription import PushSubscription
 from nightherd.model.sessions.session import Session, SessionKey
 from nightherd.model.text import utc_text
 from nightherd.model.workflows.node import NodeKind
@@ -161,6 +162,9 @@ class DecidingRows(SqliteRows):
 
     def due_notifications(self, target: str, at: datetime, limit: int) -> Sequence[Notification]:
         return self.list(Notification, "due_notifications", (target, utc_text(at), limit))
+
+    def active_push_subscriptions(self) -> Sequence[PushSubscription]:
+        return self.list(PushSubscription, "active_push_subscriptions", ())
 
     def unsent_notifications(self, target: str) -> Sequence[Notification]:
         return self.list(Notification, "unsent_notifications", (target,))

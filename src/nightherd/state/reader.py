@@ -31,6 +31,7 @@ from nightherd.model.notifications.notification import (
     NotifyCursor,
     TargetState,
 )
+from nightherd.model.push.subscription import PushSubscription
 from nightherd.model.sessions.filter import session_filter_of
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
 from nightherd.model.text import utc_text
@@ -304,6 +305,14 @@ class SqliteReader(SqliteScheduleReader):
         rows = self._rows()
         found = rows.get(NotifyCursor, cursor) if rows else None
         return None if found is None else found.change
+
+    def find_push_subscription(self, push_id: str) -> PushSubscription | None:
+        rows = self._rows()
+        return rows.get(PushSubscription, push_id) if rows else None
+
+    def active_push_subscriptions(self) -> Sequence[PushSubscription]:
+        rows = self._rows()
+        return rows.list(PushSubscription, "active_push_subscriptions", ()) if rows else ()
 
     def find_workspace(self, workspace_id: str) -> Workspace | None:
         rows = self._rows()

@@ -21,6 +21,7 @@ from nightherd.model.notifications.notification import (
     NotifyCursor,
     TargetState,
 )
+from nightherd.model.push.subscription import PushSubscription
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.session import Session
 from nightherd.model.webhooks import Delivery
@@ -62,6 +63,7 @@ TABLES: Mapping[type[msgspec.Struct], str] = {
     TargetState: "notify_targets",
     Notification: "notifications",
     NotificationTexts: "notification_texts",
+    PushSubscription: "push_subscriptions",
     Workspace: "workspaces",
     PinnedWorkflow: "workflow_definitions",
     WorkflowRun: "workflow_runs",

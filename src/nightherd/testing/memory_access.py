@@ -1,4 +1,4 @@
-"""State in memory: questions about tokens, answer links and browser sessions."""
+"""State in memory: questions about tokens, answer links, browser sessions and devices with pushes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nightherd.model.access.browser_session import BrowserSession
 from nightherd.model.inbox.token import AnswerLink, Token
+from nightherd.model.push.subscription import PushSubscription
 
 if TYPE_CHECKING:
     from nightherd.testing.memory_state import MemoryRows
@@ -35,3 +36,9 @@ class MemoryAccessReader:
         sessions = [one for one in self._rows.all(BrowserSession) if one.person == person]
         is_open = [one for one in sessions if one.ended_at is None]
         return sorted(is_open, key=lambda one: (one.created_at, one.id))
+
+    def find_push_subscription(self, push_id: str) -> PushSubscription | None:
+        return self._rows.get(PushSubscription, push_id)
+
+    def active_push_subscriptions(self) -> Sequence[PushSubscription]:
+        return self._rows.active_push_subscriptions()

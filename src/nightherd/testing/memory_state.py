@@ -17,6 +17,7 @@ from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.spending import Reservation, Spending, used_of
 from nightherd.model.notifications.notification import Notification, TargetState
+from nightherd.model.push.subscription import PushSubscription
 from nightherd.model.sessions.session import (
     SESSION_LIFECYCLE,
     Session,
@@ -264,6 +265,10 @@ class MemoryRows(MemoryRunRows):
 
     def due_notifications(self, target: str, at: datetime, limit: int) -> Sequence[Notification]:
         return [one for one in self.unsent_notifications(target) if one.due_at <= at][:limit]
+
+    def active_push_subscriptions(self) -> Sequence[PushSubscription]:
+        active = [one for one in self.all(PushSubscription) if one.is_active]
+        return sorted(active, key=lambda one: (one.created_at, one.id))
 
     def unsent_notifications(self, target: str) -> Sequence[Notification]:
         mine = [one for one in self.all(Notification) if one.target == target and one.is_open]

@@ -16,6 +16,7 @@ from nightherd.model.notifications.notification import (
     TargetState,
 )
 from nightherd.model.notifications.target import NotifyEvent, NotifyTarget
+from nightherd.model.push.subscription import PushSubscription, PushTopic
 from nightherd.views.jobs import timestamp
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class TargetView(msgspec.Struct, frozen=True, kw_only=True):
     state: TargetState | None = None
     waiting: int = 0
     """Notifications that are due and not sent."""
+    device: PushSubscription | None = None
+    """Set for a device with pushes."""
 
     @property
     def is_failing(self) -> bool:
@@ -52,12 +55,14 @@ def list_targets(
     waiting = reader.count_open_notifications(now)
     known = {target.id: target for target in declared}
     names = dict.fromkeys((*known, *(name for name in states if states[name].is_active)))
+    devices = {one.target: one for one in reader.active_push_subscriptions()}
     return [
         TargetView(
             id=name,
             declared=known.get(name),
             state=states.get(name),
             waiting=waiting.get(name, 0),
+            device=devices.get(name),
         )
         for name in names
     ]
@@ -108,6 +113,14 @@ class FailingTargetRow(TypedDict):
     paused_until: str | None
 
 
+class TargetDevice(TypedDict):
+    """Whose device a target is, and what it is told about."""
+
+    person: str
+    label: str
+    topics: list[PushTopic]
+
+
 class TargetRow(FailingTargetRow):
     """A target of notifications, without its address."""
 
@@ -115,6 +128,7 @@ class TargetRow(FailingTargetRow):
     is_failing: bool
     waiting: int
     last_sent_at: str | None
+    device: TargetDevice | None
 
 
 def notification_row(one: Notification) -> NotificationRow:
@@ -153,7 +167,12 @@ def target_row(view: TargetView) -> TargetRow:
         "last_error": None if state is None else state.last_error,
         "paused_until": None if state is None else timestamp(state.paused_until),
         "last_sent_at": None if state is None else timestamp(state.last_sent_at),
+        "device": None if view.device is None else _device(view.device),
     }
+
+
+def _device(one: PushSubscription) -> TargetDevice:
+    return TargetDevice(person=one.person, label=one.label, topics=list(one.topics))
 
 
 def failing_row(state: TargetState) -> FailingTargetRow:

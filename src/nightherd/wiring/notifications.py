@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from nightherd.engine.contexts import WorkerContext
     from nightherd.engine.notifications.notifier import Notifier
     from nightherd.model.agents.agent import Fleet
+    from nightherd.model.push.keys import PushKeys
     from nightherd.next_step import SpellStep
-    from nightherd.ports import Sender
+    from nightherd.ports import PushSender, Sender
 
 
 def open_sender(environ: Mapping[str, str]) -> Sender:
@@ -22,6 +23,36 @@ def open_sender(environ: Mapping[str, str]) -> Sender:
     from nightherd.runtimes.notify.sender import ChildSender
 
     return ChildSender(system_clock(), environ)
+
+
+def open_push_sender(state_dir: Path, environ: Mapping[str, str]) -> PushSender:
+    """What sends pushes from this machine, signed with the keys in the state directory."""
+    from nightherd.runtimes.notify.push_sender import ChildPushSender
+
+    return ChildPushSender(system_clock(), environ, lambda: _ensure_push_keys(state_dir))
+
+
+def make_push_keys(state_dir: Path) -> None:
+    """Make the keys that sign pushes where there are none and pushes can be sent; `GET /v1/push` says what went wrong."""
+    from contextlib import suppress
+
+    from nightherd.errors import StateFileError
+    from nightherd.runtimes.notify.push_sender import can_push
+
+    if can_push():
+        with suppress(StateFileError):
+            _ensure_push_keys(state_dir)
+
+
+def _ensure_push_keys(state_dir: Path) -> PushKeys:
+    from nightherd.state.push_keys import ensure_push_keys
+
+    def make() -> PushKeys:
+        from nightherd.runtimes.notify import vapid
+
+        return vapid.make_push_keys()
+
+    return ensure_push_keys(state_dir, make)
 
 
 def why_not_sent() -> str | None:
@@ -55,6 +86,7 @@ def make_notifier(
             ledger_end=lambda: last_recorded(state_dir / "ledger"),
             clock=context.clock,
             sender=open_sender(environ),
+            pushes=open_push_sender(state_dir, environ),
             spell=spell,
             by=context.worker,
             random_text=context.random_text,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -191,17 +191,26 @@ async def open_retention(
 def known_secrets(
     fleet: Fleet | None, environment: Mapping[str, str], state_dir: Path | None
 ) -> Secrets:
-    """Everything that must not be written, the API's token in `state_dir` included; paths that exist stay readable."""
+    """Everything that must not be written, what nightherd itself made in `state_dir` included; paths that exist stay readable."""
     from os.path import exists
 
+    from nightherd.errors import StateFileError
     from nightherd.model.secrets import knowing, secrets_of
+    from nightherd.state.push_keys import read_push_keys
     from nightherd.state.web_token import read_web_token
 
     secrets = secrets_of(fleet, environment, exists=exists)
-    token = read_web_token(state_dir) if state_dir is not None else None
-    if token is None:
+    if state_dir is None:
         return secrets
-    return secrets.joined(knowing({token: "web-token"}))
+    made: dict[str, str] = {}
+    token = read_web_token(state_dir)
+    if token is not None:
+        made[token] = "web-token"
+    with suppress(StateFileError):
+        keys = read_push_keys(state_dir)
+        if keys is not None:
+            made[keys.private_key] = "push-key"
+    return secrets.joined(knowing(made)) if made else secrets
 
 
 def open_log(state_dir: Path, secrets: Secrets) -> LogFiles:

@@ -30,14 +30,14 @@ from nightherd.model.inbox.item import (
 )
 from nightherd.model.notifications.notification import Notification, NotificationQuery
 from nightherd.model.notifications.target import DEFAULT_EVENTS, NotifyEvent, NotifyTarget
-from nightherd.ports import Probe, Sender, no_probe
+from nightherd.ports import Probe, PushSender, Sender, no_probe
 from nightherd.state.directory import init_state_directory
 from nightherd.state.layout import last_recorded
 from nightherd.state.outbox import LedgerFeed
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
 from nightherd.testing.determinism import CountingText, FakeClock
-from nightherd.testing.recording_sender import RecordingSender
+from nightherd.testing.recording_sender import RecordingPushSender, RecordingSender
 from nightherd.testing.state_values import BEGINNING, job_id
 
 URL = "json://hook.example/a-secret-path"
@@ -92,7 +92,14 @@ class Outbox:
     """One process with a notifier, which does a round when it is told to."""
 
     def __init__(
-        self, root: Path, fleet: Fleet, sender: Sender, clock: FakeClock, probe: Probe, by: str
+        self,
+        root: Path,
+        fleet: Fleet,
+        sender: Sender,
+        clock: FakeClock,
+        probe: Probe,
+        by: str,
+        pushes: PushSender,
     ) -> None:
         self.root, self.fleet, self.clock = root, fleet, clock
         self.store, self.reader = SqliteStore(root, clock, probe), SqliteReader(root)
@@ -104,6 +111,7 @@ class Outbox:
             ledger_end=lambda: last_recorded(root / "ledger"),
             clock=clock,
             sender=sender,
+            pushes=pushes,
             spell=command_for,
             by=by,
             random_text=CountingText(),
@@ -147,11 +155,20 @@ async def outbox(
     clock: FakeClock | None = None,
     probe: Probe = no_probe,
     by: str = "worker-1",
+    pushes: PushSender | None = None,
 ) -> AsyncIterator[Outbox]:
     """Open one on the state directory in `folder`."""
     root = init_state_directory(folder / ".nightherd").root
     clock = clock or FakeClock(BEGINNING + timedelta(hours=1))
-    opened = Outbox(root, fleet, sender or RecordingSender(), clock, probe, by)
+    opened = Outbox(
+        root,
+        fleet,
+        sender or RecordingSender(),
+        clock,
+        probe,
+        by,
+        pushes or RecordingPushSender(),
+    )
     try:
         yield opened
     finally:

@@ -138,6 +138,9 @@ def target_table(views: Sequence[TargetView], screen: Screen, now: datetime) -> 
 def _about(view: TargetView) -> str:
     if view.is_failing and view.state is not None:
         return view.state.last_error or "-"
+    if view.device is not None:
+        topics = ", ".join(view.device.topics)
+        return f"{neutralise(view.device.label)} of {view.device.person}: {topics}"
     if view.declared is None:
         return "not in the fleet file"
     return ", ".join(sorted(one.value for one in view.declared.events)) or "hooks only"

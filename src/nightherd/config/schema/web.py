@@ -4,8 +4,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from nightherd.config.schema.notify import Host
 from nightherd.config.schema.types import Filling, Flag, Hours, Model, Port, reading, refuse
-from nightherd.model.access.web import check_base_path, check_header_name, check_network
+from nightherd.model.access.web import (
+    check_base_path,
+    check_contact,
+    check_header_name,
+    check_network,
+)
 from nightherd.model.webhooks import check_public_url, is_loopback
 
 PublicUrl = Annotated[
@@ -20,6 +26,9 @@ HeaderName = Annotated[
 BasePath = Annotated[
     str, BeforeValidator(reading("shape", check_base_path), json_schema_input_type=str)
 ]
+Contact = Annotated[
+    str, BeforeValidator(reading("shape", check_contact), json_schema_input_type=str)
+]
 RoleName = Literal["viewer", "operator", "admin"]
 
 
@@ -28,6 +37,19 @@ class Tls(Model):
 
     cert: Filling = Field(description="Certificate chain (PEM), relative to this file.")
     key: Filling = Field(description="Private key (PEM), relative to this file.")
+
+
+class WebPush(Model):
+    """Pushes to devices that a person has subscribed in the dashboard."""
+
+    contact: Contact | None = Field(
+        default=None,
+        description="Whom push services may write to, as mailto:NAME@HOST or https://HOST; by default the host of public_url.",
+    )
+    allow_hosts: tuple[Host, ...] = Field(
+        default=(),
+        description="Push services that may be reached although their address is private.",
+    )
 
 
 class Web(Model):
@@ -61,6 +83,7 @@ class Web(Model):
     session_expiry_hours: Hours = Field(
         24, description="Hours after which a browser has to log in again."
     )
+    push: WebPush = Field(WebPush(), description="Pushes to phones and browsers.")
     open_browser: Flag = Field(
         False, description="Whether 'start' on a terminal opens the dashboard in a browser."
     )

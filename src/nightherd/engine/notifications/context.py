@@ -16,6 +16,7 @@ from nightherd.ports import (
     Journals,
     OperatorLog,
     Probe,
+    PushSender,
     Sender,
     StateReader,
     StateWriter,
@@ -34,6 +35,7 @@ class NotifyContext(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the ledger's last change; cheap."""
     clock: Clock
     sender: Sender
+    pushes: PushSender
     spell: SpellStep
     by: str
     """Who claims notifications: a name that no other process has."""

@@ -5,15 +5,19 @@ A process that is killed between sending and settling leaves a claim that passes
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.engine.notifications.context import NotifyContext
 from nightherd.engine.notifications.links import AnswerLinks
+from nightherd.engine.notifications.pushes import send_push
 from nightherd.errors import InvalidValueError
 from nightherd.model.agents.agent import Fleet
-from nightherd.model.change import Refused
+from nightherd.model.change import Change, Refused
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.notifications.changes import ClaimNotification, SettleNotification
 from nightherd.model.notifications.digest import digest_texts
@@ -21,8 +25,11 @@ from nightherd.model.notifications.message import Message, render_message
 from nightherd.model.notifications.notification import Notification, NotificationStatus
 from nightherd.model.notifications.routing import targets_for
 from nightherd.model.notifications.target import NotifyEvent, NotifyTarget
+from nightherd.model.push.subscription import EndPushSubscriptions, PushEnd
 from nightherd.ports import Outgoing, Send, SendResult
 
+Carry = Callable[[Notification], Awaitable[SendResult]]
+"""Sends one notification, once."""
 LEASE_MARGIN = timedelta(seconds=30)
 """How much longer than its timeout a claim lasts: starting the process, and settling."""
 
@@ -30,19 +37,17 @@ LEASE_MARGIN = timedelta(seconds=30)
 async def deliver(target: NotifyTarget, fleet: Fleet, context: NotifyContext) -> int:
     """Send what is due for the target until something fails or nothing is left; return how many were sent."""
     sent = 0
-    async with context.sender.batch() as send:
+    async with _carrier(target, fleet, context) as carry:
         while True:
             claimed = await _claim(target, context)
             if claimed is None:
                 return sent
             context.probe("notify.claimed")
-            told = _as_told(claimed, target, fleet)
-            links = AnswerLinks(fleet, told, context)
-            result = await _send(told, claimed, links, send, context)
+            result = await _result(claimed, carry, context)
             context.probe("notify.sent")
             with anyio.CancelScope(shield=True):
                 # What was sent is settled: else it would be sent once more.
-                is_settled = await _settle(claimed, result, context)
+                is_settled = await _settle(claimed, result, target, context)
             context.probe("notify.settled")
             if not is_settled or (result.error is not None and not result.is_permanent):
                 return sent
@@ -70,35 +75,46 @@ def _as_told(one: Notification, target: NotifyTarget, fleet: Fleet) -> NotifyTar
     return targets_for(fleet, one.agent, one.schedule).get(one.target, target)
 
 
-async def _send(
-    target: NotifyTarget,
-    one: Notification,
-    links: AnswerLinks,
-    send: Send,
-    context: NotifyContext,
-) -> SendResult:
+async def _result(one: Notification, carry: Carry, context: NotifyContext) -> SendResult:
     """Send it once. Whatever goes wrong is a result: nothing here may end the notifier."""
     try:
-        message = _message(target, one, links, context)
-        outgoing = Outgoing(
-            url=target.address(context.environment),
-            message=message,
-            timeout=target.timeout,
-            allow_hosts=target.allow_hosts,
-        )
-        await links.record()
-        result = await send(outgoing)
+        result = await carry(one)
     except InvalidValueError as error:
         return SendResult(error=error.message)
     except Exception as error:  # noqa: BLE001 (an edge: the next try may work)
         return SendResult(error=f"sending failed: {type(error).__name__}")
     if result.error is None:
         return result
-    return SendResult(
-        error=str(context.secrets.mask(result.error)),
-        is_permanent=result.is_permanent,
-        retry_after=result.retry_after,
+    return replace(result, error=str(context.secrets.mask(result.error)))
+
+
+@asynccontextmanager
+async def _carrier(
+    target: NotifyTarget, fleet: Fleet, context: NotifyContext
+) -> AsyncIterator[Carry]:
+    """Open what carries notifications to the target: pushes to a device, messages to any other."""
+    device = target.device
+    if device is not None:
+        async with context.pushes.batch() as push:
+            yield lambda one: send_push(one, device.id, fleet.web, push, context)
+    else:
+        async with context.sender.batch() as send:
+            yield lambda one: _send_message(one, _as_told(one, target, fleet), fleet, send, context)
+
+
+async def _send_message(
+    one: Notification, target: NotifyTarget, fleet: Fleet, send: Send, context: NotifyContext
+) -> SendResult:
+    links = AnswerLinks(fleet, target, context)
+    message = _message(target, one, links, context)
+    outgoing = Outgoing(
+        url=target.address(context.environment),
+        message=message,
+        timeout=target.timeout,
+        allow_hosts=target.allow_hosts,
     )
+    await links.record()
+    return await send(outgoing)
 
 
 def _message(
@@ -119,7 +135,9 @@ def _message(
     )
 
 
-async def _settle(one: Notification, result: SendResult, context: NotifyContext) -> bool:
+async def _settle(
+    one: Notification, result: SendResult, target: NotifyTarget, context: NotifyContext
+) -> bool:
     """Record what came of it, and say so to operators; False when the claim had passed."""
     settling = SettleNotification(
         notification_id=one.id,
@@ -129,7 +147,12 @@ async def _settle(one: Notification, result: SendResult, context: NotifyContext)
         is_permanent=result.is_permanent,
         retry_after=result.retry_after,
     )
-    (answer,) = await context.state.apply([settling])
+    changes: list[Change] = [settling]
+    if result.is_gone and target.device is not None:
+        changes.append(
+            EndPushSubscriptions(ids=(target.device.id,), at=settling.at, reason=PushEnd.GONE)
+        )
+    answer, *_ = await context.state.apply(changes)
     if isinstance(answer, Refused):
         return False
     if result.error is not None:

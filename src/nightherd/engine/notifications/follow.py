@@ -6,7 +6,7 @@ reads the same changes again makes the same ids; one that is behind another is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -35,6 +35,7 @@ from nightherd.model.notifications.notification import (
 )
 from nightherd.model.notifications.routing import targets_for, with_bots
 from nightherd.model.notifications.target import NotifyTarget
+from nightherd.model.push.subscription import is_device
 from nightherd.model.workflows.rows import WorkflowNode, WorkflowRun
 from nightherd.model.workflows.run import RunId
 from nightherd.ports import LedgerEntry
@@ -58,6 +59,7 @@ class Follower:
         self.context = context
         self._since: dict[str, int] = {}
         self._targets: frozenset[str] = frozenset()
+        self._devices: Mapping[str, NotifyTarget] = {}
         self._cursor = LEDGER
         self._saved = 0
         self._position = 0
@@ -77,15 +79,28 @@ class Follower:
             cursor=self._cursor,
         )
         await context.state.apply([declaring])
-        states = context.reader.list_notify_targets()
-        self._since = {state.id: state.since for state in states if state.is_active}
+        self._read_since()
         self._resume()
 
+    def tell(self, devices: Mapping[str, NotifyTarget]) -> None:
+        """From now on these devices are told too, each what happens after its subscription."""
+        is_same = devices.keys() == self._devices.keys()
+        self._devices = devices
+        if not is_same:
+            self._read_since()
+
+    def _read_since(self) -> None:
+        states = self.context.reader.list_notify_targets()
+        self._since = {state.id: state.since for state in states if state.is_active}
+
     def _is_outdated(self) -> bool:
-        """Whether another process knows targets that this one does not: it reloads soon, and tells nobody until then."""
+        """Whether there are targets that this process does not know: it learns of them soon, and tells nobody until then."""
         states = self.context.reader.list_notify_targets()
         active = {state.id for state in states if state.is_active}
-        return self.context.is_whole and not active <= self._targets
+        devices = {name for name in active if is_device(name)}
+        if self._fleet.web.enabled and not devices <= self._devices.keys():
+            return True
+        return self.context.is_whole and not active - devices <= self._targets
 
     def _resume(self) -> None:
         self._saved = self._position = self.context.reader.notified_change(self._cursor) or 0
@@ -146,9 +161,12 @@ class Follower:
             return []
         return [
             target
-            for target in targets_for(self._fleet, happening.agent, happening.schedule).values()
+            for target in (
+                *targets_for(self._fleet, happening.agent, happening.schedule).values(),
+                *self._devices.values(),
+            )
             if entry.change > self._since.get(target.id, entry.change)
-            and happening.is_wanted(target.events)
+            and happening.is_told_to(target)
             and self._is_news(happening, target, entry.at)
         ]
 

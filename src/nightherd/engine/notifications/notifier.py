@@ -16,13 +16,13 @@ from nightherd.errors import message_of, unwrapped
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.retry import Backoff
 from nightherd.model.log import LogLevel, LogLine
-from nightherd.model.notifications.routing import with_bots
+from nightherd.model.notifications.routing import devices_of, with_bots
 from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.secrets import Secrets
 
 INTERVAL_S = 1.0
 IDLE_S = 60.0
-"""The same for a fleet without targets."""
+"""The same for a fleet without targets and without a dashboard."""
 AT_ONCE = 4
 """Messages that are on their way at the same time, one for each target."""
 LAST_PATIENCE_S = 10.0
@@ -39,6 +39,7 @@ class Notifier:
         self._context = context
         self._follower = Follower(fleet, context)
         self._targets = with_bots(fleet)
+        self._devices: Mapping[str, NotifyTarget] = {}
         self._is_declared = False
         self._is_leaving = False
         self._active: set[str] = set()
@@ -79,30 +80,32 @@ class Notifier:
         except Exception as error:  # noqa: BLE001 (an edge: jobs go on, and the next round may work)
             return self._failed(error, self._backoff)
         self._backoff.reset()
-        return self._interval_s if self._targets else IDLE_S
+        # A device may be subscribed at any time; targets change only with the fleet.
+        return self._interval_s if self._targets or self._fleet.web.enabled else IDLE_S
 
     async def look(self) -> None:
         """Take in what is new."""
-        fleet = self._fleet
-        if not self._is_declared:
-            was_used = self._context.reader.notified_change() is not None
-            if self._targets or was_used:
-                await self._follower.declare(fleet)
+        fleet, reader = self._fleet, self._context.reader
+        self._devices = (
+            devices_of(fleet, reader.active_push_subscriptions()) if fleet.web.enabled else {}
+        )
+        self._follower.tell(self._devices)
+        if not self._is_declared and (
+            self._targets or self._devices or reader.notified_change() is not None
+        ):
+            await self._follower.declare(fleet)
             self._is_declared = fleet is self._fleet
-        if self._targets:
+        if self._targets or self._devices:
             await self._follower.follow()
             await queue_digests(fleet, self._context)
 
     def due(self) -> list[NotifyTarget]:
         """Return the targets for which something is due and nothing is on its way from here."""
-        if not self._targets:
+        targets = {**self._targets, **self._devices}
+        if not targets:
             return []
         due = self._context.reader.due_notify_targets(self._context.clock.now())
-        return [
-            self._targets[name]
-            for name in due
-            if name in self._targets and name not in self._active
-        ]
+        return [targets[name] for name in due if name in targets and name not in self._active]
 
     async def _deliver(self, target: NotifyTarget) -> None:
         try:

@@ -16,6 +16,7 @@ from nightherd.model.access.browser_session import (
 from nightherd.model.change import Refused
 from nightherd.model.ids import RandomText
 from nightherd.model.inbox.token import SECRET_LENGTH, secret_hash
+from nightherd.model.push.subscription import EndPushSubscriptions, PushEnd
 from nightherd.ports import StateWriter
 
 
@@ -52,8 +53,16 @@ async def log_in(
     return NewLogin(session=session, cookie=cookie, secret=secret)
 
 
-async def log_out(ids: Iterable[str], state: StateWriter, *, at: datetime) -> None:
-    """End the browser sessions."""
+async def log_out(
+    ids: Iterable[str], state: StateWriter, *, at: datetime, everywhere: str | None = None
+) -> None:
+    """End the browser sessions, and the devices that were subscribed in them.
+
+    `everywhere` is a person who logs out all browsers: devices of logins that expired end too.
+    """
     change = EndBrowserSessions(ids=tuple(ids), at=at)
-    if change.ids:
-        await state.apply([change])
+    if change.ids or everywhere is not None:
+        devices = EndPushSubscriptions(
+            session_ids=change.ids, logins_of=everywhere, at=at, reason=PushEnd.LOGGED_OUT
+        )
+        await state.apply([change, devices])

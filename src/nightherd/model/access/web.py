@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from ipaddress import ip_network
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,6 +16,11 @@ from nightherd.model.webhooks import is_loopback
 EVERYONE = "*"
 BASE_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 HEADER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
+CONTACT = re.compile(
+    r"mailto:[^@\s:]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|https://[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
+)
+NO_CONTACT = "mailto:nightherd@localhost"
+"""What push services are told where there is no address: most of them need one, and do not read it."""
 OWN_HEADERS = frozenset({"authorization", "cookie", "host", "origin", "content-length"})
 """Headers that cannot name a person: they mean something else, or are the client's own."""
 
@@ -24,6 +30,15 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
 
     cert: str
     key: str
+
+
+class WebPush(msgspec.Struct, frozen=True, kw_only=True):
+    """How pushes to devices are sent."""
+
+    contact: str | None = None
+    """Whom push services may write to about them: a `mailto:` or `https:` address."""
+    allow_hosts: tuple[str, ...] = ()
+    """Push services, by name or number, that may be reached although their address is private."""
 
 
 class Web(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +62,7 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
     base_path: str = ""
     """Path below which everything is served, without a last slash; empty for the root."""
     session_expiry_hours: float = 24
+    push: WebPush = WebPush()
     open_browser: bool = False
     tool_results: bool = True
     message_grouping: str = "separate"
@@ -88,6 +104,24 @@ def check_header_name(text: str) -> str:
             f"{text!r} is not the name of an identity header; write for example X-Forwarded-User"
         )
     return name
+
+
+def check_contact(text: str) -> str:
+    """`text`, if a push service can write there; else `InvalidValueError`."""
+    if CONTACT.fullmatch(text) is None:
+        raise InvalidValueError(
+            f"{text!r} is not a contact; write mailto:NAME@HOST or https://HOST"
+        )
+    return text
+
+
+def contact_of(web: Web) -> str:
+    """Return whom push services may write to: what the fleet file says, else where the dashboard is reached."""
+    if web.push.contact is not None:
+        return web.push.contact
+    host = None if web.public_url is None else urlsplit(web.public_url).hostname
+    address = f"https://{host}"
+    return address if CONTACT.fullmatch(address) is not None else NO_CONTACT
 
 
 def check_role(text: str) -> str:

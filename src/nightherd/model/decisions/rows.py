@@ -14,6 +14,7 @@ from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId
 from nightherd.model.jobs.job import Execution, Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.notifications.notification import Notification, TargetState
+from nightherd.model.push.subscription import PushSubscription
 from nightherd.model.sessions.session import Session, SessionKey
 from nightherd.model.workflows.rows import RunNodes, WorkflowEvent, WorkflowRun
 from nightherd.model.workflows.run import RunId
@@ -101,6 +102,9 @@ class Rows(Protocol):
 
     def due_notifications(self, target: str, at: datetime, limit: int) -> Sequence[Notification]:
         """What is to be sent to the target by `at`, in order."""
+
+    def active_push_subscriptions(self) -> Sequence[PushSubscription]:
+        """Every device that takes pushes, the first subscribed first."""
 
     def next_workspace_number(self) -> int: ...
     def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:

@@ -8,6 +8,7 @@ from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.inbox.item import InboxItem, InboxTexts, decided_text
 from nightherd.model.inbox.token import AddToken, MakeLink, RevokeToken, Token
+from nightherd.model.push.subscription import EndPushSubscriptions, PushEnd
 
 
 def add(change: AddToken, rows: Rows) -> Answer:
@@ -20,13 +21,15 @@ def add(change: AddToken, rows: Rows) -> Answer:
 
 
 def revoke(change: RevokeToken, rows: Rows) -> Answer:
-    """Revoke the token; once."""
+    """Revoke the token; once. The devices of its owner get no more pushes."""
     known = rows.get(Token, change.name)
     if known is None:
         return Refused(why=Why.MISSING, message=f"there is no token {change.name!r}")
     if known.revoked_at is not None:
         return Refused(why=Why.STATUS, message=f"the token {change.name!r} is revoked already")
-    return Applied(rows=(replace(known, revoked_at=change.at, revoked_by=change.by),))
+    ending = EndPushSubscriptions(at=change.at, reason=PushEnd.REVOKED, token_hash=known.hash)
+    revoked = replace(known, revoked_at=change.at, revoked_by=change.by)
+    return Applied(rows=(revoked,), then=(ending,))
 
 
 def make_link(change: MakeLink, rows: Rows) -> Answer:

@@ -27,6 +27,7 @@ from nightherd.model.notifications.notification import (
     Queued,
     TargetState,
 )
+from nightherd.model.push.subscription import is_device
 from nightherd.model.text import shorten
 
 FIRST_PAUSE = timedelta(seconds=10)
@@ -58,7 +59,11 @@ def declare(change: DeclareTargets, rows: Rows) -> Answer:
         elif state.since > change.change:
             written.append(replace(state, since=change.change))  # the ledger was made anew
     for name, state in known.items():
-        if change.is_whole and state.is_active and name not in change.targets:
+        if is_device(name):
+            # It begins and ends with its subscription.
+            if state.is_active and state.since > change.change:
+                written.append(replace(state, since=change.change))
+        elif change.is_whole and state.is_active and name not in change.targets:
             written.append(replace(state, is_active=False, failing_since=None, paused_until=None))
             written += (
                 replace(_step(one, NotificationStatus.DROPPED), last_error=REMOVED)
@@ -94,11 +99,19 @@ def _new(queued: Iterable[Queued], rows: Rows) -> Iterator[Row]:
     seen = set()
     for one in queued:
         key = one.notification.id
-        if key not in seen and rows.get(Notification, key) is None:
+        if key not in seen and not _is_over(one, rows) and rows.get(Notification, key) is None:
             seen.add(key)
             yield replace(one.notification, number=number)
             yield one.texts
             number += 1
+
+
+def _is_over(one: Queued, rows: Rows) -> bool:
+    """Whether it is for a device whose subscription ended meanwhile."""
+    if not is_device(one.notification.target):
+        return False
+    state = rows.get(TargetState, one.notification.target)
+    return state is None or not state.is_active
 
 
 def claim(change: ClaimNotification, rows: Rows) -> Answer:

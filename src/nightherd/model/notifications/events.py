@@ -9,7 +9,7 @@ import msgspec
 
 from nightherd.model.inbox.item import InboxItem, ItemKind
 from nightherd.model.jobs.job import CHILD_WAITS, Job, JobStatus, SuspendReason
-from nightherd.model.notifications.target import NotifyEvent
+from nightherd.model.notifications.target import NotifyEvent, NotifyTarget
 from nightherd.model.workflows.rows import WorkflowNode, WorkflowRun
 from nightherd.model.workflows.run import RunStatus
 
@@ -59,6 +59,15 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it is one of `events`; a job that waits for a person is suspended too."""
         is_waiting = self.event in (NotifyEvent.APPROVAL, NotifyEvent.QUESTION, NotifyEvent.LIMIT)
         return self.event in events or (is_waiting and NotifyEvent.SUSPENDED in events)
+
+    def is_told_to(self, target: NotifyTarget) -> bool:
+        """Whether the target is to be told: by its events, or a device by its topics."""
+        if target.device is None:
+            return self.is_wanted(target.events)
+        is_failure = self.event is NotifyEvent.FAILED
+        return (target.device.inbox and self.item is not None) or (
+            target.device.failures and is_failure
+        )
 
     @property
     def agent(self) -> str | None:

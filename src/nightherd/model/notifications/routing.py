@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from nightherd.model.hooks import ChatMessage
 from nightherd.model.notifications.target import Bot, BotService, NotifyTarget
+from nightherd.model.push.subscription import PushSubscription
 
 if TYPE_CHECKING:  # only a name: what agents are is not needed to look at their targets
     from nightherd.model.agents.agent import Fleet
@@ -62,3 +63,18 @@ def targets_for(fleet: Fleet, agent: str | None, schedule: str | None) -> dict[s
         if fired_by is not None:
             found |= {target.id: target for target in fired_by.notify}
     return found
+
+
+def devices_of(fleet: Fleet, subscriptions: Iterable[PushSubscription]) -> dict[str, NotifyTarget]:
+    """Return the devices as targets, by id; none of a fleet without a dashboard, where pushes would lead nowhere."""
+    if not fleet.web.enabled:
+        return {}
+    return {
+        one.target: NotifyTarget(
+            id=one.target,
+            events=frozenset(),
+            allow_hosts=fleet.web.push.allow_hosts,
+            device=one,
+        )
+        for one in subscriptions
+    }

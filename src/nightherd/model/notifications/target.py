@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 import msgspec
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.push.subscription import PushSubscription
 
 
 class NotifyEvent(StrEnum):
@@ -145,6 +146,8 @@ class NotifyTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Set where `url_env` holds a bot's token instead of a URL."""
     approver: str | None = None
     """Under which name its reader answers by links; by default its own."""
+    device: PushSubscription | None = None
+    """Set for a device, which is told by pushes, and about its topics instead of `events`."""
 
     def __repr__(self) -> str:
         # The address is a secret.

@@ -117,8 +117,9 @@ def serve(send: Sending, exchange: Exchange, load: Callable[[], None]) -> None:
         request = json.loads(line)
         begin_timer(request, more_s=LOADING_S)
         if guard is None:
-            # Loaded before the guard is there: Python may keep what it compiled.
+            # Loaded before the guard is there: Python may keep what it compiled. Of what it loads later it keeps nothing.
             load()
+            sys.dont_write_bytecode = True
             guard = Guard(tuple(request["allow_hosts"]))
             guard.install()
         exchange.forget()

@@ -1,0 +1,1 @@
+"""Web Push: devices that subscribed to pushes, and what a push says."""
