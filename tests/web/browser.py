@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from nightherd.web.api_context import ApiContext
 from nightherd.web.page import UI
 from nightherd.web.ports import Port, ports_of
 from nightherd.wiring.stores import random_text
-from web.web_world import Answer, World, free_port, served, write_fleet
+from web.web_world import ENVIRON, Answer, World, free_port, served, write_fleet
 
 
 def on_port(
@@ -25,6 +26,7 @@ def on_port(
     *,
     recheck_s: float = 15.0,
     ui: Path = UI,
+    environ: Mapping[str, str] = ENVIRON,
     **keys: Any,
 ) -> Any:
     """A served fleet whose API is on a port of this machine, with the dashboard of `ui`; `keys` are of `web`."""
@@ -36,7 +38,7 @@ def on_port(
         (port,) = ports_of(found, site, state, random_text())
         return [dataclasses.replace(port, door=dataclasses.replace(port.door, recheck_s=recheck_s))]
 
-    return served(directory, fleet=found, make_ports=make_ports, ui=ui)
+    return served(directory, fleet=found, make_ports=make_ports, ui=ui, environ=environ)
 
 
 def origin_of(world: World) -> str:

@@ -34,6 +34,10 @@ CHECKS: list[CheckFunction] = [
 ]
 OPERATIONS = {
     ("GET", "/v1/me"),
+    ("GET", "/v1/push"),
+    ("POST", "/v1/push/subscriptions"),
+    ("DELETE", "/v1/push/subscriptions/{subscription}"),
+    ("POST", "/v1/push/subscriptions/{subscription}/test"),
     ("GET", "/v1/tokens"),
     ("POST", "/v1/tokens"),
     ("DELETE", "/v1/tokens/{name}"),

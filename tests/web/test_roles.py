@@ -94,7 +94,14 @@ def test_a_viewer_reads_and_does_nothing_else(tmp_path: Path) -> None:
     anyio.run(main)
 
 
-OWN = {"/v1/logout", "/v1/visit"}
+DEVICES = "/v1/push/subscriptions"
+OWN = {
+    "/v1/logout",
+    "/v1/visit",
+    DEVICES,
+    f"{DEVICES}/{{subscription}}",
+    f"{DEVICES}/{{subscription}}/test",
+}
 """What a viewer may do about itself."""
 
 

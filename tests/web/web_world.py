@@ -134,6 +134,7 @@ class World:
     directory: Path
     site: ApiContext
     ports: list[int] = field(default_factory=list)
+    doors: list[Port] = field(default_factory=list)
 
     @property
     def socket_path(self) -> Path:
@@ -217,17 +218,19 @@ async def served(
     fleet: Fleet | None = None,
     make_ports: Any = lambda site: (),
     ui: Path = UI,
+    environ: Mapping[str, str] = ENVIRON,
 ) -> AsyncIterator[World]:
     """A fleet served on its socket, and on the ports that `make_ports` gives."""
     found = fleet or write_fleet(directory)
     state = directory / ".nightherd"
     async with (
-        open_worker(state, found, ENVIRON) as context,
-        open_api_context(state, lambda: found, lambda: context, ENVIRON) as site,
+        open_worker(state, found, environ) as context,
+        open_api_context(state, lambda: found, lambda: context, environ) as site,
         anyio.create_task_group() as tasks,
     ):
         world = World(directory, site)
         ports: list[Port] = list(make_ports(site))
+        world.doors = ports
         app = make_app(site, ui)
 
         async def run(*, task_status: Any = anyio.TASK_STATUS_IGNORED) -> None:

@@ -21,7 +21,15 @@ from nightherd.files.paths import directory_identity
 from nightherd.model.access.browser_session import BrowserSession
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.inbox.token import Token
-from nightherd.ports import ChangeFeed, Costs, Landing, Outlines, Searches, SnapshotReader
+from nightherd.ports import (
+    ChangeFeed,
+    Costs,
+    Landing,
+    Outlines,
+    PushSender,
+    Searches,
+    SnapshotReader,
+)
 from nightherd.views.status import DaemonRow
 from nightherd.views.stream_rows import StreamRows
 from nightherd.web.change_tail import ChangeTail
@@ -32,11 +40,13 @@ from nightherd.web.tails import Tails
 from nightherd.wiring.fleets import open_config
 from nightherd.wiring.index import open_costs, open_outlines, open_search
 from nightherd.wiring.machine import boot_id, is_at_work
+from nightherd.wiring.notifications import open_push_sender
 from nightherd.wiring.running import rescuer
 from nightherd.wiring.stores import ledger_end, open_feed, open_journals, open_reader, system_clock
 from nightherd.wiring.workspaces import open_landing, open_snapshot_reader
 
 RUN_READERS = 4
+PUSH_TRIALS = 2
 
 
 def _ignore_notice(trouble: str) -> None:
@@ -85,6 +95,12 @@ class ApiContext:
     """Full-text search over all jobs."""
     costs: Costs
     """What jobs have used."""
+    pushes: PushSender
+    """Sends pushes to devices."""
+    ledger_end: Callable[[], int]
+    """The number of the ledger's last change; cheap."""
+    push_trials: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(PUSH_TRIALS))
+    """How many try their devices at the same time."""
     changes: ChangeTail
     """What changes, for all who follow the fleet."""
     config: CurrentConfig
@@ -169,6 +185,8 @@ async def open_api_context(
                 outlines=open_outlines(state_dir),
                 searches=open_search(state_dir, report),
                 costs=open_costs(state_dir, report),
+                pushes=open_push_sender(state_dir, environ),
+                ledger_end=partial(ledger_end, state_dir),
                 changes=changes,
                 config=open_config(fleet(), environ, state_dir),
                 open_feed=feed,

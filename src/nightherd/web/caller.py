@@ -30,6 +30,10 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     session_id: str | None = None
     """The browser session it came in; None for a token or the socket."""
+    token_hash: str | None = None
+    """Hash of the token that was shown, or that the browser logged in with."""
+    is_proxied: bool = False
+    """Whether a reverse proxy named the caller."""
     expires_at: datetime | None = None
     """When the browser has to log in again."""
 

@@ -73,9 +73,11 @@ class Identify:
 
     async def _by_token(self, hash: str) -> Caller | None:
         if self.token is not None and hmac.compare_digest(hash, secret_hash(self.token)):
-            return Caller(name=self.person, role=Role.ADMIN)
+            return Caller(name=self.person, role=Role.ADMIN, token_hash=hash)
         token = None if self.credentials is None else await self.credentials.find_token(hash)
-        return None if token is None else Caller(name=token.name, role=token.role)
+        if token is None:
+            return None
+        return Caller(name=token.name, role=token.role, token_hash=hash)
 
     async def by_login(self, token: str) -> Caller | None:
         """The caller who logs in with a token."""
@@ -110,6 +112,7 @@ class Identify:
             name=caller.name,
             role=caller.role,
             session_id=session.id,
+            token_hash=session.token_hash,
             expires_at=session.expires_at,
         )
 
@@ -129,7 +132,7 @@ class Identify:
                 f"{name} has no role here", hint="an admin can add the name to web.people"
             )
         refuse_other_pages(headers)
-        return Caller(name=name, role=role)
+        return Caller(name=name, role=role, is_proxied=True)
 
 
 def refuse_other_pages(headers: Mapping[str, str]) -> None:

@@ -131,13 +131,15 @@ async def login(site: OnSite, sender: FromSender, request: Request, body: Login)
 async def logout(
     site: OnSite, request: Request, caller: FromCaller, body: Logout | None = None
 ) -> Response:
-    """Log this browser out, or with `everywhere` all browsers of the person."""
+    """Log this browser out, or with `everywhere` all browsers of the person. Their devices get no more pushes."""
+    is_everywhere = body is not None and body.everywhere
     ids = [] if caller.session_id is None else [caller.session_id]
-    if body is not None and body.everywhere:
+    if is_everywhere:
         open_sessions = await site.ask(lambda reader: reader.browser_sessions_of(caller.name))
         ids = [session.id for session in open_sessions]
     now = site.context.clock.now()
-    await log_out(ids, site.context.state, at=now)
+    person = caller.name if is_everywhere else None
+    await log_out(ids, site.context.state, at=now, everywhere=person)
     answer = document("logout", LogoutDocument(ended=len(ids)), now)
     answer.headers["set-cookie"] = _cookie(request, way_of(request), "", 0)
     return answer

@@ -40,6 +40,7 @@ from nightherd.web import (
     outlines,
     page,
     problem,
+    push,
     runs,
     schedules,
     search,
@@ -81,6 +82,7 @@ ROOMS = (
     operations, outlines, search, stream,
     session_reading, session_changes, job_forks, bulk, landing, checkpoints,
     costs, home,
+    push,
     login, tokens,
 )  # fmt: skip
 
