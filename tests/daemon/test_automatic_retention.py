@@ -13,9 +13,10 @@ import pytest
 
 from components import Components
 from daemon.pasture import Pasture, wait_for
-from nightherd.daemon.retention import RECORD, AutomaticRetention, last_run, write_run
+from nightherd.daemon.retention import AutomaticRetention
 from nightherd.model.checkpoints.persistence import Retention
 from nightherd.model.checkpoints.retention import RetentionRun, Step, next_step
+from nightherd.state.retention_record import RECORD, last_run, write_run
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.fork_server import ForkServer
 from nightherd.wiring.stores import open_reader, system_clock

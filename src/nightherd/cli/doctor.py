@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import click
@@ -21,7 +21,8 @@ from nightherd.config.acceptance import pending_of
 from nightherd.engine.doctor.doctor import Check, Examined, OnStep, examine, no_step
 from nightherd.errors import ConfigError, ConfigNotFoundError, RefusedError, StateFileError
 from nightherd.model.doctor import Finding, Level
-from nightherd.next_step import Action, Advice, NextStep
+from nightherd.next_step import Action, NextStep
+from nightherd.views.doctor import DoctorDocument, check_row, doctor_document, remedy_of
 from nightherd.wiring.files import refresh_mirror
 from nightherd.wiring.repair import doctor_checks, night_checks, noted_damage, rebuild_database
 from nightherd.wiring.stores import open_repair, system_clock
@@ -216,7 +217,7 @@ def _show_report(
                 continue
             shown.add(finding.message)
             screen.show(f"    {neutralise(finding.message)}")
-            remedy = _remedy(finding)
+            remedy = remedy_of(finding, command_for)
             if remedy is not None:
                 screen.show(f"      {'--fix: ' if finding.is_fixable else ''}{remedy}")
         if len(left) > SHOWN:
@@ -225,46 +226,9 @@ def _show_report(
 
 def _document(
     state: Path, examined: list[Examined], kept: Sequence[Path], lost: Sequence[str]
-) -> dict[str, Any]:
-    order = list(Level)
-    worst = max((one.level for one in examined), key=order.index, default=Level.OK)
-    return {
-        "state_dir": str(state),
-        "level": worst.value,
-        "kept_aside": [str(path) for path in kept],
-        "lost": list(lost),
-        "checks": [
-            {
-                "name": one.check.name,
-                "title": one.check.title,
-                "level": one.level.value,
-                "notes": [finding.message for finding in one.findings if _is_note(finding)],
-                "findings": [
-                    _finding_document(finding) for finding in one.findings if not _is_note(finding)
-                ],
-            }
-            for one in examined
-        ],
-    }
-
-
-def _is_note(finding: Finding) -> bool:
-    """Return whether the finding is only information."""
-    return finding.level is Level.OK
-
-
-def _remedy(finding: Finding) -> str | None:
-    """Return what to do about a finding, with the command for it."""
-    return Advice(finding.remedy, finding.next_step).text(command_for)
-
-
-def _finding_document(finding: Finding) -> dict[str, Any]:
-    return {
-        "level": finding.level.value,
-        "message": finding.message,
-        "path": finding.path,
-        "job_id": finding.job_id,
-        "remedy": _remedy(finding),
-        "is_fixable": finding.is_fixable,
-        "is_fixed": finding.is_fixed,
-    }
+) -> DoctorDocument:
+    checks = [
+        check_row(one.check.name, one.check.title, one.level, one.findings, command_for)
+        for one in examined
+    ]
+    return doctor_document(str(state), checks, [str(path) for path in kept], lost)

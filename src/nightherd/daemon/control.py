@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from nightherd.daemon.fleet_files import Loading
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.errors import NoDaemonError
-from nightherd.model.checkpoints.retention import RetentionRun
 from nightherd.next_step import Action, NextStep
 from nightherd.views.jobs import timestamp
 from nightherd.wiring.machine import is_alive
@@ -76,21 +75,6 @@ def daemon_row(record: DaemonRecord, now: datetime) -> DaemonRow:
         "socket": record.socket,
         "ports": record.ports,
         "address": record.address,
-    }
-
-
-def retention_row(run: RetentionRun | None) -> dict[str, Any] | None:
-    """The last automatic run of retention; None when there was none."""
-    if run is None:
-        return None
-    return {
-        "at": timestamp(run.at),
-        "is_announcement": run.is_announcement,
-        "checkpoints": run.checkpoints,
-        "jobs": run.jobs,
-        "failures": run.failures,
-        "workspaces": run.workspaces,
-        "next_at": timestamp(run.next_at),
     }
 
 

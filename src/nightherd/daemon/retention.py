@@ -1,4 +1,4 @@
-"""The record of automatic retention: its last run, in a file of the state directory."""
+"""Automatic retention: at most one run a day, announced before the first."""
 
 from __future__ import annotations
 
@@ -8,39 +8,24 @@ from datetime import datetime
 from pathlib import Path
 
 import anyio
-import msgspec
 from anyio import to_thread
 
 from nightherd.engine.checkpoints.retention import ApplyRetention, apply_retention, plans
 from nightherd.engine.workspaces.cleanup import removable
 from nightherd.errors import message_of, unwrapped
-from nightherd.files.atomic import atomic_write_json
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.checkpoints.persistence import Persistence
 from nightherd.model.checkpoints.retention import RetentionRun, Step, next_step, run_text
 from nightherd.ports import Clock
-from nightherd.wiring.stores import load_persistence, open_journals, open_reader, open_retention
-
-RECORD = "retention.json"
-
-
-def last_run(state_dir: Path) -> RetentionRun | None:
-    """Return the last run; None when there was none, or its file cannot be read: then it is announced again."""
-    try:
-        return msgspec.json.decode((state_dir / RECORD).read_bytes(), type=RetentionRun)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-
-
-def write_run(state_dir: Path, run: RetentionRun) -> None:
-    """Record the run."""
-    atomic_write_json(state_dir / RECORD, msgspec.to_builtins(run))
-
-
-def forget_runs(state_dir: Path) -> None:
-    """Begin with an announcement next time."""
-    (state_dir / RECORD).unlink(missing_ok=True)
-
+from nightherd.wiring.stores import (
+    forget_retention,
+    last_retention,
+    load_persistence,
+    open_journals,
+    open_reader,
+    open_retention,
+    record_retention,
+)
 
 FIRST_S = 60.0
 """After the start: what was left lying has begun again by then."""
@@ -88,15 +73,15 @@ class AutomaticRetention:
             return
         if run.is_announcement or run.jobs or run.workspaces or run.failures:
             self._report(run_text(run))
-        write_run(self._state_dir, run)
+        record_retention(self._state_dir, run)
 
     async def _run(self) -> RetentionRun | None:
         """The run that was due; None when none was, or it could not be completed."""
         persistence, now = load_persistence(self._state_dir), self._clock.now()
-        match next_step(persistence.retention, last_run(self._state_dir), now):
+        match next_step(persistence.retention, last_retention(self._state_dir), now):
             case Step.NOTHING:
                 if not persistence.retention.automatic:
-                    forget_runs(self._state_dir)
+                    forget_retention(self._state_dir)
                 return None
             case Step.ANNOUNCE:
                 return self._announced(persistence, now)

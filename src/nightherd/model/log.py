@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from nightherd.errors import InvalidValueError
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, payload_of
 from nightherd.model.journal.system import AuthStatus, HookRan, SystemSubtype
-from nightherd.model.units import to_usd
+from nightherd.model.text import utc_text
+from nightherd.model.units import parse_instant, to_usd
 
 
 class LogLevel(StrEnum):
@@ -34,6 +37,33 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     job: str | None = None
     message: str | None = None
     data: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class LogPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A place in the log, newest first: after the first `skip` lines of the time `at`."""
+
+    at: datetime
+    skip: int = 0
+
+    def __str__(self) -> str:
+        return f"{utc_text(self.at)}~{self.skip}"
+
+    @classmethod
+    def of(cls, text: str) -> LogPlace:
+        """Return the place that `str` wrote; `InvalidValueError` for another text."""
+        at, mark, skip = text.partition("~")
+        if not mark or not skip.isdecimal() or len(skip) > 9:
+            raise InvalidValueError(
+                f"{text[:60]!r} is not a place in the log; use the next_before of a page"
+            )
+        return cls(at=parse_instant(at), skip=int(skip))
+
+
+class LogPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some lines, newest first, and where the next page begins if there is one."""
+
+    lines: Sequence[LogLine]
+    next: LogPlace | None = None
 
 
 NOTED = {

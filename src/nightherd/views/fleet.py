@@ -122,11 +122,7 @@ def show_fleet(
     counts = reader.count_open_jobs()
     running = list(every_job(reader, JobQuery(status=JobStatus.RUNNING, limit=PAGE)))
     jobs = _by_agent(observe_jobs(reader, running, is_at_work, now))
-    suspended: dict[str, list[Job]] = {}
-    if any(status is JobStatus.SUSPENDED for _, status in counts):
-        query = JobQuery(status=JobStatus.SUSPENDED, limit=MOST_SUSPENDED)
-        for job in reader.list_jobs(query):
-            suspended.setdefault(job.agent, []).append(job)
+    suspended = _suspended_jobs(reader, counts)
     spent_today = reader.spent_by_agent(day_of(now))
     workers = [worker for worker in reader.live_workers() if is_at_work(worker)]
     schedules: dict[str, list[ScheduleState]] = {}
@@ -170,6 +166,18 @@ def show_fleet(
         runs=reader.count_open_runs(),
         at=now,
     )
+
+
+def _suspended_jobs(
+    reader: StateReader, counts: Mapping[tuple[str, JobStatus], int]
+) -> Mapping[str, Sequence[Job]]:
+    """The newest suspended jobs, by agent."""
+    found: dict[str, list[Job]] = {}
+    if any(status is JobStatus.SUSPENDED for _, status in counts):
+        query = JobQuery(status=JobStatus.SUSPENDED, limit=MOST_SUSPENDED)
+        for job in reader.list_jobs(query):
+            found.setdefault(job.agent, []).append(job)
+    return found
 
 
 def _counted(counts: Mapping[tuple[str, JobStatus], int], status: JobStatus) -> int:

@@ -131,6 +131,30 @@ class TargetRow(FailingTargetRow):
     device: TargetDevice | None
 
 
+class NotificationsDocument(TypedDict):
+    """The targets, and what was sent to them or is to be."""
+
+    targets: list[TargetRow]
+    notifications: list[NotificationRow]
+
+
+class NotifyTestDocument(TypedDict):
+    """A target that took a test message."""
+
+    target: str
+    sent: bool
+
+
+def notifications_document(
+    targets: Iterable[TargetView], page: NotificationPage
+) -> NotificationsDocument:
+    """Targets and a page of notifications as plain data."""
+    return {
+        "targets": [target_row(view) for view in targets],
+        "notifications": [notification_row(one) for one in page.notifications],
+    }
+
+
 def notification_row(one: Notification) -> NotificationRow:
     """A notification as plain data."""
     return {

@@ -34,6 +34,8 @@ from nightherd.views.status import DaemonRow
 from nightherd.views.stream_rows import StreamRows
 from nightherd.web.change_tail import ChangeTail
 from nightherd.web.counters import Counters
+from nightherd.web.doctor_process import Diagnosis, run_doctor
+from nightherd.web.examiner import Examiner
 from nightherd.web.login_codes import FailedLogins, LoginCodes
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Tails
@@ -46,6 +48,7 @@ from nightherd.wiring.stores import ledger_end, open_feed, open_journals, open_r
 from nightherd.wiring.workspaces import open_landing, open_snapshot_reader
 
 RUN_READERS = 4
+LOG_READERS = 2
 PUSH_TRIALS = 2
 
 
@@ -110,6 +113,12 @@ class ApiContext:
     run_readers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(RUN_READERS))
     """How many look for events of runs at the same time."""
 
+    examiner: Examiner
+    """Runs the doctor, one at a time."""
+    retention: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))
+    """How many plan or apply retention at the same time."""
+    log_readers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(LOG_READERS))
+
     login_codes: LoginCodes = field(default_factory=LoginCodes)
     failed_logins: FailedLogins = field(default_factory=FailedLogins)
     ports: list[int] = field(default_factory=list)
@@ -160,10 +169,14 @@ async def open_api_context(
     async def rescue() -> object:
         return await rescuer(bench(), fleet())()
 
+    async def examine(is_deep: bool) -> Diagnosis:
+        return await run_doctor(Path(fleet().file), state_dir, environ, is_deep=is_deep)
+
     feed, journals = partial(open_feed, state_dir), open_journals(state_dir)
     rows = StreamRows(fleet, journals, is_at_work, system_clock().now)
     async with (
         Tails(journals, ask, system_clock()) as tails,
+        Examiner(examine, system_clock().now) as examiner,
         ChangeTail(feed, partial(ledger_end, state_dir), rows, ask) as changes,
     ):
         try:
@@ -190,6 +203,7 @@ async def open_api_context(
                 changes=changes,
                 config=open_config(fleet(), environ, state_dir),
                 open_feed=feed,
+                examiner=examiner,
             )
         finally:
             ask.close()

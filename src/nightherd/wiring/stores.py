@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from nightherd.mirror.threads import ThreadStateFiles
     from nightherd.model.agents.agent import Fleet
     from nightherd.model.checkpoints.persistence import Persistence
+    from nightherd.model.checkpoints.retention import RetentionRun
     from nightherd.model.ids import RandomText
+    from nightherd.model.log import LogPage, LogPlace
     from nightherd.model.secrets import Secrets
     from nightherd.ports import ChangeFeed, Clock, JobList, Journals, StateReader, StateWriter
     from nightherd.state.directory import StateDirectory
@@ -188,6 +190,27 @@ async def open_retention(
         )
 
 
+def last_retention(state_dir: Path) -> RetentionRun | None:
+    """Return the last automatic run of retention in `state_dir`."""
+    from nightherd.state.retention_record import last_run
+
+    return last_run(state_dir)
+
+
+def record_retention(state_dir: Path, run: RetentionRun) -> None:
+    """Record an automatic run of retention."""
+    from nightherd.state.retention_record import write_run
+
+    write_run(state_dir, run)
+
+
+def forget_retention(state_dir: Path) -> None:
+    """Forget the runs of retention: the next one is announced first."""
+    from nightherd.state.retention_record import forget_runs
+
+    forget_runs(state_dir)
+
+
 def known_secrets(
     fleet: Fleet | None, environment: Mapping[str, str], state_dir: Path | None
 ) -> Secrets:
@@ -218,6 +241,22 @@ def open_log(state_dir: Path, secrets: Secrets) -> LogFiles:
     from nightherd.logs.files import LogFiles
 
     return LogFiles(state_dir / "logs", secrets)
+
+
+def read_log_page(
+    state_dir: Path, name: str | None, before: LogPlace | None, limit: int
+) -> LogPage:
+    """The newest lines before a place, of one log in `state_dir` or of all."""
+    from nightherd.logs.pages import read_page
+
+    return read_page(state_dir / "logs", name, before, limit)
+
+
+def log_names(state_dir: Path) -> Sequence[str]:
+    """Every log in `state_dir`, by its agent's name."""
+    from nightherd.logs import pages
+
+    return pages.log_names(state_dir / "logs")
 
 
 @asynccontextmanager

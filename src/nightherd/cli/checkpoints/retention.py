@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
 
 import anyio
 import click
@@ -19,7 +18,9 @@ from nightherd.model.text import counted
 from nightherd.model.units import format_size
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
 from nightherd.views.jobs import find_job_id
+from nightherd.views.retention import plan_row, retention_beside
 from nightherd.wiring.stores import (
+    last_retention,
     load_persistence,
     open_journals,
     open_reader,
@@ -64,8 +65,13 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
             "retention",
             [plan_row(plan) for plan in planned],
             now,
-            is_dry_run=True,
-            workspaces=[_workspace_row(row) for row in workspaces],
+            **retention_beside(
+                planned,
+                workspaces,
+                is_dry_run=True,
+                failures={},
+                last_run=last_retention(invocation.state_directory()),
+            ),
         )
         return
     if not planned and not workspaces:
@@ -100,9 +106,13 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
             "retention",
             [plan_row(plan) for plan in done],
             now,
-            is_dry_run=False,
-            failures=dict(failures),
-            workspaces=[_workspace_row(row) for row in applied.workspaces.removed],
+            **retention_beside(
+                done,
+                applied.workspaces.removed,
+                is_dry_run=False,
+                failures=failures,
+                last_run=last_retention(invocation.state_directory()),
+            ),
         )
     else:
         _say_applied(applied, screen)
@@ -141,21 +151,6 @@ def _planned(invocation: Invocation, job: str | None) -> tuple[list[JobPlan], li
         now = system_clock().now()
         planned = list(plans(reader, open_journals(state), persistence, now, job_id))
         return planned, [] if job_id is not None else list(removable(reader, now))
-
-
-def plan_row(plan: JobPlan) -> dict[str, Any]:
-    """Return a job's plan for programs."""
-    return {
-        "job_id": plan.job_id,
-        "going": [{"number": number, "reason": why.value} for number, why in plan.going],
-        "needed": [{"number": number, "reason": why.value} for number, why in plan.needed],
-        "archived": plan.is_archived,
-        "deleted": plan.is_deleted,
-    }
-
-
-def _workspace_row(row: Workspace) -> dict[str, Any]:
-    return {"id": row.id, "agent": row.agent, "keep": row.keep.value, "size_bytes": row.size_bytes}
 
 
 def _workspace_cells(row: Workspace) -> tuple[str, str, str, str]:

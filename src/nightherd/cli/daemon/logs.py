@@ -11,7 +11,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.screen.render import Screen, one_line
@@ -19,7 +18,7 @@ from nightherd.errors import InvalidValueError, NotFoundError
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.secrets import Secrets
 from nightherd.model.units import parse_duration
-from nightherd.views.jobs import timestamp
+from nightherd.views.logs import log_row
 from nightherd.wiring.stores import open_log, system_clock
 
 if TYPE_CHECKING:
@@ -104,8 +103,7 @@ def _instant(text: str) -> datetime:
 
 def _show(line: LogLine, screen: Screen) -> None:
     if screen.is_json:
-        document = {**msgspec.to_builtins(line), "at": timestamp(line.at), "level": line.level}
-        screen.document("log", document, system_clock().now())
+        screen.document("log", log_row(line), system_clock().now())
         return
     screen.show(line_text(line, screen))
 

@@ -17,9 +17,8 @@ from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.next_steps import ACCEPT, command_for
 from nightherd.cli.screen.render import Screen, length, neutralise, one_line, status_cell, table
 from nightherd.config.acceptance import pending_of
-from nightherd.daemon.control import daemon_row, problem_line, retention_row
+from nightherd.daemon.control import daemon_row, problem_line
 from nightherd.daemon.record import DaemonRecord, find_daemon
-from nightherd.daemon.retention import last_run
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, StateFileError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.checkpoints.retention import RetentionRun, run_text
@@ -35,9 +34,16 @@ from nightherd.model.units import format_usd
 from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
 from nightherd.views.job_document import FailedHook, failed_hook_row, failed_hooks
 from nightherd.views.notifications import failing_row, failing_targets
+from nightherd.views.retention import retention_run_row
 from nightherd.wiring.fleets import check_fleet
 from nightherd.wiring.machine import is_at_work
-from nightherd.wiring.stores import load_persistence, open_journals, open_reader, system_clock
+from nightherd.wiring.stores import (
+    last_retention,
+    load_persistence,
+    open_journals,
+    open_reader,
+    system_clock,
+)
 
 RUN_WORDS = ("queued", "running", "paused")
 """The statuses of runs that have not ended."""
@@ -68,7 +74,7 @@ def status(invocation: Invocation) -> None:
             "daemon": None if record is None else daemon_row(record, now),
             "config_problems": problems_data(problems, cwd),
             "pending": pending,
-            "retention": retention_row(retained),
+            "retention": retention_run_row(retained),
             **fleet_document(view),
             "failed_hooks": [failed_hook_row(one) for one in failed],
             "failing_notify_targets": [failing_row(one) for one in unsent],
@@ -163,7 +169,7 @@ def _show_pending_changes(screen: Screen, pending: list[str]) -> None:
 
 def _retained(state_dir: Path) -> RetentionRun | None:
     """The last automatic run of retention; None where there was none, or it is switched off."""
-    run = last_run(state_dir)
+    run = last_retention(state_dir)
     try:
         return run if run is not None and load_persistence(state_dir).retention.automatic else None
     except ConfigInvalidError:

@@ -38,8 +38,7 @@ from nightherd.views.notifications import (
     TargetView,
     list_notifications,
     list_targets,
-    notification_row,
-    target_row,
+    notifications_document,
 )
 from nightherd.wiring.stores import open_reader, system_clock
 
@@ -89,10 +88,7 @@ def list_all(
         page = list_notifications(reader, query)
     shown = [view for view in views if target in (None, view.id)]
     if screen.is_json:
-        data = {
-            "targets": [target_row(view) for view in shown],
-            "notifications": [notification_row(one) for one in page.notifications],
-        }
+        data = notifications_document(shown, page)
         screen.document("notifications", data, now, next_before=page.next_before)
         return
     if not shown and not page.notifications:
