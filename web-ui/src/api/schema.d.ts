@@ -182,9 +182,33 @@ export interface paths {
          *
          *     `since` and `until` are `7d` (so many days, with today), `24h`, a date or a time; a week without them. Days are those
          *     of the time zone `tz`, of the machine without one. The `limit` groups with the highest cost are named, the rest is
-         *     added up in `others`. `pending_jobs` says how many jobs have something that is not counted yet.
+         *     added up in `others`. `job` is the whole id of one job. `pending_jobs` says how many jobs have something that is
+         *     not counted yet.
          */
         get: operations["costs_v1_costs_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/doctor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Examine
+         * @description What the doctor finds; it repairs nothing. Requests that come while it examines get the same result.
+         *
+         *     `verify` reads every line of journals and ledger, for an operator. 503 after a minute: the examination continues,
+         *     and the next request gets its result.
+         */
+        get: operations["examine_v1_doctor_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -374,6 +398,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/jobs/{job}/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Apply
+         * @description Apply a job's changes to the files in its agent's directory, and commit nothing.
+         *
+         *     All files change, or none: with `conflicts` in the answer nothing was changed.
+         */
+        post: operations["apply_v1_jobs__job__apply_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{job}/cancel": {
         parameters: {
             query?: never;
@@ -532,6 +578,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/jobs/{job}/merge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Merge
+         * @description Merge a job's changes into a branch; a directory that has it checked out is updated.
+         *
+         *     With `conflicts` in the answer nothing was changed.
+         */
+        post: operations["merge_v1_jobs__job__merge_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{job}/outline": {
         parameters: {
             query?: never;
@@ -549,6 +617,26 @@ export interface paths {
         get: operations["show_outline_v1_jobs__job__outline_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/jobs/{job}/push": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Push
+         * @description Push a job's changes to a remote, as the branch of its workspace, with the credentials of the daemon's user.
+         */
+        post: operations["push_v1_jobs__job__push_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -655,9 +743,31 @@ export interface paths {
         put?: never;
         /**
          * Logout
-         * @description Log this browser out, or with `everywhere` all browsers of the person.
+         * @description Log this browser out, or with `everywhere` all browsers of the person. Their devices get no more pushes.
          */
         post: operations["logout_v1_logout_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Lines
+         * @description Lines of nightherd's own log, newest first: starts, ends and failures. `before` is the `next_before` of a page.
+         *
+         *     `agent` is an agent, or `nightherd` for the daemon itself.
+         */
+        get: operations["list_lines_v1_logs_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -676,6 +786,190 @@ export interface paths {
          * @description Who asks, in which role, until when, and what the dashboard needs to begin with.
          */
         get: operations["me_v1_me_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/notify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List All
+         * @description The targets and how they do, without their addresses; and the newest notifications, and why they failed.
+         */
+        get: operations["list_all_v1_notify_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/notify/{target}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send Test
+         * @description Send a test message; 409 says why the target did not take it. If it was failing, what waits for it is sent now.
+         */
+        post: operations["send_test_v1_notify__target__test_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/push": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show
+         * @description Whether pushes can be sent, the key that a browser subscribes with, and the caller's devices.
+         */
+        get: operations["show_v1_push_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/push/subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add
+         * @description Send pushes to a device of the caller, from now on. The same endpoint again changes what it is told.
+         *
+         *     It ends with the login that it was made in: when that logs out, or its token is revoked.
+         */
+        post: operations["add_v1_push_subscriptions_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/push/subscriptions/{subscription}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove
+         * @description Send no more pushes to a device of the caller.
+         */
+        delete: operations["remove_v1_push_subscriptions__subscription__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/push/subscriptions/{subscription}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try One
+         * @description Send a device of the caller a push, now, and say what the push service answered.
+         */
+        post: operations["try_one_v1_push_subscriptions__subscription__test_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/reload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reload
+         * @description Read the fleet's files again; the answer is the daemon as it is then. With errors (422) it keeps its configuration.
+         *
+         *     `pending` is what the files give agents that waits for a person, who accepts it in the inbox.
+         */
+        post: operations["reload_v1_reload_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/retention/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Apply
+         * @description Delete what is planned now; checkpoints are archived first if the configuration says so. Jobs and journals stay.
+         */
+        post: operations["apply_v1_retention_apply_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/retention/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Plan
+         * @description What retention would delete now, and why; changes nothing. `totals` counts what the lists leave out.
+         */
+        get: operations["show_plan_v1_retention_plan_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1923,6 +2217,17 @@ export interface components {
             turn: number;
         };
         /**
+         * CheckRow
+         * @description One check with what it found; `notes` are findings that are only information.
+         */
+        CheckRow: {
+            findings: components["schemas"]["FindingRow"][];
+            level: components["schemas"]["Level"];
+            name: string;
+            notes: string[];
+            title: string;
+        };
+        /**
          * ChildRow
          * @description A job that a job has made, with what its own tree has cost.
          */
@@ -2066,6 +2371,7 @@ export interface components {
             burn: components["schemas"]["BurnDocument"];
             by: components["schemas"]["CostKey"][];
             groups: number;
+            job: string | null;
             others: components["schemas"]["OtherCostsRow"] | null;
             pending_jobs: number | null;
             rows: components["schemas"]["CostRow"][];
@@ -2157,12 +2463,39 @@ export interface components {
             tool_use_id?: string | null;
         };
         /**
+         * DeviceKeys
+         * @description The keys of a browser's subscription, as base64url.
+         */
+        DeviceKeys: {
+            /**
+             * Auth
+             * @description Authentication secret.
+             */
+            auth: string;
+            /**
+             * P256Dh
+             * @description Public key that payloads are encrypted for.
+             */
+            p256dh: string;
+        };
+        /**
          * DiskRow
          * @description How full the disk of the state directory is.
          */
         DiskRow: {
             free_bytes: number;
             total_bytes: number;
+        };
+        /**
+         * DoctorDocument
+         * @description What the doctor found in a state directory and on this machine.
+         */
+        DoctorDocument: {
+            checks: components["schemas"]["CheckRow"][];
+            kept_aside: string[];
+            level: components["schemas"]["Level"];
+            lost: string[];
+            state_dir: string;
         };
         /**
          * EndedJobs
@@ -2358,6 +2691,19 @@ export interface components {
             workspace_id: string | null;
         };
         /**
+         * FindingRow
+         * @description One thing found, and what to do about it.
+         */
+        FindingRow: {
+            is_fixable: boolean;
+            is_fixed: boolean;
+            job_id: string | null;
+            level: components["schemas"]["Level"];
+            message: string;
+            path: string | null;
+            remedy: string | null;
+        };
+        /**
          * FleetConfigDocument
          * @description The resolved settings of the fleet itself.
          */
@@ -2414,6 +2760,14 @@ export interface components {
          * @enum {string}
          */
         GateKind: "approve" | "reply";
+        /**
+         * GoingRow
+         * @description A checkpoint that is deleted, and why.
+         */
+        GoingRow: {
+            number: number;
+            reason: components["schemas"]["Reason"];
+        };
         /**
          * Health
          * @description That the API responds and can read its state.
@@ -2854,6 +3208,25 @@ export interface components {
          */
         Landed: "applied" | "merged" | "pushed";
         /**
+         * LandingDocument
+         * @description Changes that were applied, merged or pushed, or would be. With `conflicts` nothing was changed.
+         */
+        LandingDocument: {
+            branch: string | null;
+            commit: string | null;
+            conflicts: string[];
+            files: string[];
+            finished: string[];
+            how: components["schemas"]["Landed"];
+            is_dry_run: boolean;
+            is_fast_forward: boolean;
+            is_nothing: boolean;
+            job_id: string;
+            target: string;
+            url: string | null;
+            workspace: string;
+        };
+        /**
          * Language
          * @description What a command is written in.
          * @enum {string}
@@ -2975,6 +3348,12 @@ export interface components {
             until: string;
         };
         /**
+         * LogLevel
+         * @description How much it matters.
+         * @enum {string}
+         */
+        LogLevel: "error" | "info" | "warning";
+        /**
          * Logout
          * @description Which browsers are logged out.
          */
@@ -2992,6 +3371,21 @@ export interface components {
          */
         LogoutDocument: {
             ended: number;
+        };
+        /**
+         * LogRow
+         * @description One thing that an operator may want to know.
+         */
+        LogRow: {
+            agent: string | null;
+            at: string;
+            data: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            event: string;
+            job: string | null;
+            level: components["schemas"]["LogLevel"];
+            message: string | null;
         };
         /**
          * Loop
@@ -3085,6 +3479,20 @@ export interface components {
          */
         ModelSource: "configured" | "recorded" | "unknown";
         /**
+         * Needed
+         * @description Why a checkpoint stays that would go otherwise.
+         * @enum {string}
+         */
+        Needed: "fork" | "live";
+        /**
+         * NeededRow
+         * @description A checkpoint that stays, and why.
+         */
+        NeededRow: {
+            number: number;
+            reason: components["schemas"]["Needed"];
+        };
+        /**
          * NeedsYou
          * @description How much waits in the inbox, and the newest of it.
          */
@@ -3130,6 +3538,24 @@ export interface components {
             text?: string | null;
             /** @description One of the item's verdicts, or comment. */
             verdict: components["schemas"]["Verdict"];
+        };
+        /**
+         * NewApply
+         * @description How a job's changes are made to the files in its agent's directory.
+         */
+        NewApply: {
+            /**
+             * Dry Run
+             * @description Only say what would change.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Only This Job
+             * @description Leave out changes of earlier jobs in the same workspace.
+             * @default false
+             */
+            only_this_job: boolean;
         };
         /**
          * NewBulk
@@ -3319,6 +3745,84 @@ export interface components {
             limits: {
                 [key: string]: string;
             };
+        };
+        /**
+         * NewMerge
+         * @description How a job's changes are merged.
+         */
+        NewMerge: {
+            /**
+             * Dry Run
+             * @description Only say what would change.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Fast Forward
+             * @description False makes a merge commit in any case.
+             * @default true
+             */
+            fast_forward: boolean;
+            /**
+             * Into
+             * @description Branch; by default the workspace's base.
+             */
+            into?: string | null;
+            /**
+             * Message
+             * @description Message of the commit.
+             */
+            message?: string | null;
+        };
+        /**
+         * NewPush
+         * @description How a job's changes are pushed.
+         */
+        NewPush: {
+            /**
+             * Dry Run
+             * @description Only say what would change.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Force
+             * @description Replace the remote's branch if it is as it was last seen.
+             * @default false
+             */
+            force: boolean;
+            /**
+             * Message
+             * @description Message of the commit.
+             */
+            message?: string | null;
+            /**
+             * Remote
+             * @description Name of a remote; by default origin.
+             */
+            remote?: string | null;
+        };
+        /**
+         * NewPushSubscription
+         * @description A browser that subscribed, and what it is told.
+         */
+        NewPushSubscription: {
+            /**
+             * Endpoint
+             * @description Where the push service takes pushes for it.
+             */
+            endpoint: string;
+            keys: components["schemas"]["DeviceKeys"];
+            /**
+             * Label
+             * @description What the person calls the device.
+             */
+            label: string;
+            /**
+             * Topics
+             * @description What it is told about.
+             */
+            topics: components["schemas"]["PushTopic"][];
         };
         /**
          * NewRule
@@ -3548,6 +4052,57 @@ export interface components {
          * @description No settings. Who makes a change is the caller, whatever a body says.
          */
         Nothing: Record<string, never>;
+        /**
+         * NotificationRow
+         * @description A notification that was sent or is to be.
+         */
+        NotificationRow: {
+            agent: string | null;
+            attempts: number;
+            created_at: string;
+            due_at: string;
+            event: components["schemas"]["NotifyEvent"];
+            give_up_at: string;
+            id: string;
+            item_id: string | null;
+            job_id: string | null;
+            last_error: string | null;
+            number: number;
+            run_id: string | null;
+            schedule: string | null;
+            sent_at: string | null;
+            status: components["schemas"]["NotificationStatus"];
+            subject: string;
+            target: string;
+        };
+        /**
+         * NotificationsDocument
+         * @description The targets, and what was sent to them or is to be.
+         */
+        NotificationsDocument: {
+            notifications: components["schemas"]["NotificationRow"][];
+            targets: components["schemas"]["TargetRow"][];
+        };
+        /**
+         * NotificationStatus
+         * @description Where a notification stands.
+         * @enum {string}
+         */
+        NotificationStatus: "dropped" | "failed" | "pending" | "sending" | "sent";
+        /**
+         * NotifyEvent
+         * @description What a notification is about.
+         * @enum {string}
+         */
+        NotifyEvent: "approval" | "completed" | "digest" | "failed" | "limit" | "lost" | "message" | "question" | "suspended";
+        /**
+         * NotifyTestDocument
+         * @description A target that took a test message.
+         */
+        NotifyTestDocument: {
+            sent: boolean;
+            target: string;
+        };
         /**
          * OnExhausted
          * @description What becomes of a loop whose condition is not met after its last iteration.
@@ -3803,6 +4358,17 @@ export interface components {
             runs_at: string;
         };
         /**
+         * PlanRow
+         * @description What is done with the checkpoints of a job.
+         */
+        PlanRow: {
+            archived: boolean;
+            deleted: boolean;
+            going: components["schemas"]["GoingRow"][];
+            job_id: string;
+            needed: components["schemas"]["NeededRow"][];
+        };
+        /**
          * ProblemDocument
          * @description What went wrong (RFC 9457), and what to do about it.
          */
@@ -3825,6 +4391,78 @@ export interface components {
             hint?: string | null;
             message: string;
             path: string;
+        };
+        /**
+         * PushDocument
+         * @description Whether pushes can be sent, the key to subscribe with, and the person's devices, newest first.
+         */
+        PushDocument: {
+            available: boolean;
+            public_key: string | null;
+            reason: string | null;
+            subscriptions: components["schemas"]["PushSubscriptionRow"][];
+        };
+        /**
+         * PushEnd
+         * @description Why a subscription ended.
+         * @enum {string}
+         */
+        PushEnd: "gone" | "key_changed" | "logged_out" | "removed" | "replaced" | "revoked";
+        /**
+         * PushStatus
+         * @description Where a subscription stands.
+         * @enum {string}
+         */
+        PushStatus: "active" | "ended";
+        /**
+         * PushSubscriptionRow
+         * @description A device that takes pushes, or has taken them.
+         */
+        PushSubscriptionRow: {
+            created_at: string;
+            end_reason: components["schemas"]["PushEnd"] | null;
+            ended_at: string | null;
+            id: string;
+            is_failing: boolean;
+            label: string;
+            last_error: string | null;
+            last_sent_at: string | null;
+            person: string;
+            service: string;
+            status: components["schemas"]["PushStatus"];
+            topics: components["schemas"]["PushTopic"][];
+        };
+        /**
+         * PushTestDocument
+         * @description What came of a push that was sent to try a device.
+         */
+        PushTestDocument: {
+            error: string | null;
+            id: string;
+            sent: boolean;
+            subscription: components["schemas"]["PushSubscriptionRow"];
+        };
+        /**
+         * PushTopic
+         * @description What a device is told about.
+         * @enum {string}
+         */
+        PushTopic: "failures" | "inbox";
+        /**
+         * Reason
+         * @description Why a checkpoint goes.
+         * @enum {string}
+         */
+        Reason: "completed" | "too_many" | "too_old";
+        /**
+         * RemovedWorkspaceRow
+         * @description A workspace that is removed.
+         */
+        RemovedWorkspaceRow: {
+            agent: string;
+            id: string;
+            keep: components["schemas"]["Keep"];
+            size_bytes: number | null;
         };
         /**
          * ResumedRunRow
@@ -3882,6 +4520,29 @@ export interface components {
              * @description Prompt text.
              */
             prompt?: string | null;
+        };
+        /**
+         * RetentionRunRow
+         * @description An automatic run; the first one in a state directory only announces what the next one does.
+         */
+        RetentionRunRow: {
+            at: string;
+            checkpoints: number;
+            failures: number;
+            is_announcement: boolean;
+            jobs: number;
+            next_at: string;
+            workspaces: number;
+        };
+        /**
+         * RetentionTotals
+         * @description All that is deleted, also what the lists leave out.
+         */
+        RetentionTotals: {
+            checkpoints: number;
+            jobs: number;
+            workspace_bytes: number;
+            workspaces: number;
         };
         /**
          * Role
@@ -4514,6 +5175,31 @@ export interface components {
             webhooks: string[];
         };
         /**
+         * TargetDevice
+         * @description Whose device a target is, and what it is told about.
+         */
+        TargetDevice: {
+            label: string;
+            person: string;
+            topics: components["schemas"]["PushTopic"][];
+        };
+        /**
+         * TargetRow
+         * @description A target of notifications, without its address.
+         */
+        TargetRow: {
+            device: components["schemas"]["TargetDevice"] | null;
+            events: components["schemas"]["NotifyEvent"][] | null;
+            failing_since: string | null;
+            failures: number;
+            is_failing: boolean;
+            last_error: string | null;
+            last_sent_at: string | null;
+            paused_until: string | null;
+            target: string;
+            waiting: number;
+        };
+        /**
          * TodayRow
          * @description What was used today, and what will have been when the day ends.
          */
@@ -4659,6 +5345,17 @@ export interface components {
             resumes_at: string | null;
             status: components["schemas"]["JobStatus"];
             suspend_reason: components["schemas"]["SuspendReason"] | null;
+        };
+        /**
+         * WhatToDelete
+         * @description Which checkpoints are deleted.
+         */
+        WhatToDelete: {
+            /**
+             * Job
+             * @description Only those of this job, and no workspaces.
+             */
+            job?: string | null;
         };
         /**
          * WhenBusy
@@ -5639,6 +6336,7 @@ export interface operations {
             query?: {
                 agent?: string | null;
                 by?: string;
+                job?: string | null;
                 limit?: number;
                 since?: string | null;
                 tz?: string | null;
@@ -5661,6 +6359,96 @@ export interface operations {
                         data: components["schemas"]["CostsDocument"];
                         /** @constant */
                         schema: "nightherd/v1/costs";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    examine_v1_doctor_get: {
+        parameters: {
+            query?: {
+                verify?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["DoctorDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/doctor";
                     };
                 };
             };
@@ -6682,6 +7470,118 @@ export interface operations {
             };
         };
     };
+    apply_v1_jobs__job__apply_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewApply"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["LandingDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/landing";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     cancel_v1_jobs__job__cancel_post: {
         parameters: {
             query?: never;
@@ -7495,6 +8395,118 @@ export interface operations {
             };
         };
     };
+    merge_v1_jobs__job__merge_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewMerge"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["LandingDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/landing";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     show_outline_v1_jobs__job__outline_get: {
         parameters: {
             query?: never;
@@ -7517,6 +8529,118 @@ export interface operations {
                         data: components["schemas"]["JobOutline"];
                         /** @constant */
                         schema: "nightherd/v1/job_outline";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    push_v1_jobs__job__push_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewPush"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["LandingDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/landing";
                     };
                 };
             };
@@ -8126,6 +9250,108 @@ export interface operations {
             };
         };
     };
+    list_lines_v1_logs_get: {
+        parameters: {
+            query?: {
+                agent?: string | null;
+                before?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["LogRow"][];
+                        next_before: string | null;
+                        /** @constant */
+                        schema: "nightherd/v1/logs";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     me_v1_me_get: {
         parameters: {
             query?: never;
@@ -8169,6 +9395,937 @@ export interface operations {
             };
             /** @description A problem */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_all_v1_notify_get: {
+        parameters: {
+            query?: {
+                before?: number | null;
+                limit?: number;
+                status?: components["schemas"]["NotificationStatus"] | null;
+                target?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["NotificationsDocument"];
+                        next_before: number | null;
+                        /** @constant */
+                        schema: "nightherd/v1/notifications";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    send_test_v1_notify__target__test_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Nothing"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["NotifyTestDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/notify_test";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    show_v1_push_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["PushDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/push";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    add_v1_push_subscriptions_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPushSubscription"];
+            };
+        };
+        responses: {
+            /** @description The answer */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["PushSubscriptionRow"];
+                        /** @constant */
+                        schema: "nightherd/v1/push_subscription";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    remove_v1_push_subscriptions__subscription__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                subscription: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["PushSubscriptionRow"];
+                        /** @constant */
+                        schema: "nightherd/v1/push_subscription";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    try_one_v1_push_subscriptions__subscription__test_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                subscription: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["PushTestDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/push_test";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    reload_v1_reload_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Nothing"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["DaemonRow"];
+                        /** @constant */
+                        schema: "nightherd/v1/daemon";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    apply_v1_retention_apply_post: {
+        parameters: {
+            query?: {
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["WhatToDelete"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["PlanRow"][];
+                        failures: {
+                            [key: string]: string;
+                        };
+                        is_cut: boolean;
+                        is_dry_run: boolean;
+                        last_run: components["schemas"]["RetentionRunRow"] | null;
+                        /** @constant */
+                        schema: "nightherd/v1/retention";
+                        totals: components["schemas"]["RetentionTotals"];
+                        workspaces: components["schemas"]["RemovedWorkspaceRow"][];
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    show_plan_v1_retention_plan_get: {
+        parameters: {
+            query?: {
+                job?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["PlanRow"][];
+                        failures: {
+                            [key: string]: string;
+                        };
+                        is_cut: boolean;
+                        is_dry_run: boolean;
+                        last_run: components["schemas"]["RetentionRunRow"] | null;
+                        /** @constant */
+                        schema: "nightherd/v1/retention";
+                        totals: components["schemas"]["RetentionTotals"];
+                        workspaces: components["schemas"]["RemovedWorkspaceRow"][];
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
