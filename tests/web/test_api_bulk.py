@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from nightherd.engine.operations import bulk as operation
+from nightherd.model.jobs.bulk import BulkVerb
 from nightherd.model.jobs.job import JobQuery, JobStatus
 from web.web_world import Answer, World, served, until, write_fleet
 
@@ -165,7 +166,7 @@ def test_what_waits_is_cancelled_before_what_runs(tmp_path: Path) -> None:
                     return world.site.context.reader.find_job(request.job_id)
 
                 ids = [waiting[0], running, waiting[1]]
-                asked = operation.Bulk(verb=operation.BulkVerb.CANCEL, job_ids=ids)
+                asked = operation.Bulk(verb=BulkVerb.CANCEL, job_ids=ids)
                 found = await operation.perform_bulk(asked, carry_out, world.site.context.reader)
                 done = await bulk(world, {"verb": "cancel", "q": "agent:slow"})
                 tasks.cancel_scope.cancel()

@@ -97,7 +97,7 @@ def test_only_admins_with_a_name_bring_changes_home(project: Path, verb: str) ->
             async def ask(**headers: str) -> int:
                 body = {"dry_run": True}
                 answer = await world.ask("POST", path, body, port=world.ports[0], **headers)
-                return answer.status
+                return int(answer.status)
 
             for name, role, status in (
                 ("olga", Role.OPERATOR, 403),

@@ -252,7 +252,7 @@ def test_operators_fork_and_choose_and_only_admins_clean_up(tmp_path: Path) -> N
                     port=world.ports[0],
                     authorization=token,
                 )
-                return answer.status
+                return int(answer.status)
 
             assert await ask("POST", f"{session}/fork") == 201
             assert await ask("POST", f"{session}/use") == 200

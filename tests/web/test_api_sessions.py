@@ -41,9 +41,8 @@ def test_lists_of_sessions_are_narrowed_by_a_filter_in_pages(tmp_path: Path) -> 
 def test_a_conversation_is_read_in_pages_from_either_side(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path, fleet=memory_fleet(tmp_path)) as world:
-            for prompt in ("one", "two", "three"):
-                job = await world.run("memory", prompt)
-            session = await session_of(world, job)
+            jobs = [await world.run("memory", prompt) for prompt in ("one", "two", "three")]
+            session = await session_of(world, jobs[0])
             path = f"/v1/sessions/{session}/messages"
 
             def numbers(page: dict[str, Any]) -> list[int]:

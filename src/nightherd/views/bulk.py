@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TypedDict
 
 from nightherd.errors import NightherdError, code_of
+from nightherd.model.ids import JobId
 from nightherd.model.jobs.bulk import BulkOutcome, BulkResult, BulkVerb
 from nightherd.next_step import Advice, NextStep
 from nightherd.ports import StateReader
@@ -69,7 +70,7 @@ def bulk_document(
 
 
 def _row(
-    outcome: BulkOutcome, rows: Mapping[str, JobRow], spell: Callable[[NextStep], str]
+    outcome: BulkOutcome, rows: Mapping[JobId, JobRow], spell: Callable[[NextStep], str]
 ) -> BulkRow:
     error = outcome.error
     return {

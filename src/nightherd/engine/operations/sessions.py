@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -15,10 +15,11 @@ from nightherd.engine.operations.requests import ClearSession, Fork, UpdateSessi
 from nightherd.engine.sessions.import_turns import ensure_turns_imported
 from nightherd.errors import NightherdError, RefusedError, SessionNotFoundError
 from nightherd.model.change import Answer, Applied, Change, Refused, Why
-from nightherd.model.ids import SessionId, generate_session_id
+from nightherd.model.ids import RandomText, SessionId, generate_session_id
 from nightherd.model.sessions.changes import ForkSession, RemoveSession, RenameSession, UseSession
 from nightherd.model.sessions.session import Session
 from nightherd.next_step import Action, NextStep
+from nightherd.ports import Clock, StateWriter
 from nightherd.views.sessions import get_session
 
 NAME_LIMIT = 100
@@ -37,37 +38,58 @@ async def fork(request: Fork, context: FleetContext) -> Forked:
     point = find_point(context.reader, context.journals, session, request.at)
     name = None if request.name is None else _line(request.name, context)
 
-    def make(session_id: SessionId) -> ForkSession:
-        made = forked(session, point, session_id=session_id, at=context.clock.now())
-        return ForkSession(session=replace(made, name=name))
-
     if request.key is not None:
-        return await _fork_once(request, session, point, make, context)
+        return await _fork_once(request, session, point, name, context)
+    made = await fork_session(
+        session,
+        point,
+        state=context.state,
+        clock=context.clock,
+        random_text=context.random_text,
+        name=name,
+    )
+    return Forked(session=made)
 
-    def renew(_: ForkSession | None = None) -> ForkSession:
-        return make(generate_session_id(context.random_text))
 
-    (answer,) = await apply_with_fresh_ids([renew()], renew, context.state.apply)
-    return Forked(session=_session_of(answer))
+async def fork_session(
+    session: Session,
+    point: ForkPoint,
+    *,
+    state: StateWriter,
+    clock: Clock,
+    random_text: RandomText,
+    name: str | None = None,
+) -> Session:
+    """Record the fork and return it as it is on record. Either it is there, whole, or nothing is."""
+
+    def make(_: ForkSession | None = None) -> ForkSession:
+        return _change(session, point, generate_session_id(random_text), clock, name)
+
+    (answer,) = await apply_with_fresh_ids([make()], make, state.apply)
+    return _session_of(answer)
+
+
+def _change(
+    session: Session, point: ForkPoint, session_id: SessionId, clock: Clock, name: str | None
+) -> ForkSession:
+    made = forked(session, point, session_id=session_id, at=clock.now())
+    return ForkSession(session=replace(made, name=name))
 
 
 async def _fork_once(
-    request: Fork,
-    session: Session,
-    point: ForkPoint,
-    make: Callable[[SessionId], ForkSession],
-    context: FleetContext,
+    request: Fork, session: Session, point: ForkPoint, name: str | None, context: FleetContext
 ) -> Forked:
     """Record the branch under an id that follows from its key, so that a repeated request finds it."""
     for attempt in range(ID_TRIES):
         seed = f"fork\n{session.id}\n{request.key}\n{attempt}"
-        change = make(generate_session_id(hashed_text(seed)))
-        known = context.reader.find_session(change.session.id)
+        session_id = generate_session_id(hashed_text(seed))
+        known = context.reader.find_session(session_id)
         if known is None:
+            change = _change(session, point, session_id, context.clock, name)
             (answer,) = await context.state.apply([change])
             if not (isinstance(answer, Refused) and answer.why is Why.ID_TAKEN):
                 return Forked(session=_session_of(answer))
-            known = get_session(context.reader, change.session.id)
+            known = get_session(context.reader, session_id)
         if known.parent_session_id == session.id:
             _check_same_place(known, request, point)
             return Forked(session=known, is_new=False)
