@@ -1,3 +1,5 @@
+import "../transcript/transcript.css";
+
 import { useQueries } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 

@@ -1,3 +1,5 @@
+import "./transcript.css";
+
 import { useMemo, type CSSProperties } from "react";
 
 import { hasAnsi, parseAnsi, type Span } from "./ansi";

@@ -1,3 +1,5 @@
+import "./transcript.css";
+
 import { memo } from "react";
 
 import { renderMarkdown } from "./markdown";
