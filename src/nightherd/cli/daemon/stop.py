@@ -157,7 +157,8 @@ def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
     state_dir = invocation.new_state_directory()
     check_free(state_dir, invocation.screen)
     output = init_state_directory(state_dir).logs / OUTPUT
-    command = [sys.executable, "-m", "nightherd", "--config", str(invocation.fleet_file())]
+    # -P: a file that an agent leaves in the directory is never taken for a module.
+    command = [sys.executable, "-P", "-m", "nightherd", "--config", str(invocation.fleet_file())]
     command += ["--state-dir", str(state_dir), "start"]
     command += [part for name in agents for part in ("--agent", name)]
     begin = output.stat().st_size if output.exists() else 0
