@@ -169,9 +169,8 @@ def test_what_is_found_is_that_of_the_command(
 
     async def main() -> None:
         async with served(tmp_path) as world:
-            await world.run()
-            (tmp_path / ".nightherd" / "state.yaml").touch(0o644)
-            (tmp_path / ".nightherd" / "state.yaml").chmod(0o644)
+            job = await world.run()
+            (tmp_path / ".nightherd" / "jobs" / f"{job}.jsonl").chmod(0o644)
 
             answer = await world.get("/v1/doctor")
             said = await anyio.to_thread.run_sync(cli, "doctor", "--json")
