@@ -4,6 +4,7 @@ import { useState } from "react";
 import { get, post, remove } from "../api/client";
 import type { Data } from "../api/types";
 import { useIsOnline } from "../live/live";
+import { useMe } from "../shell/session";
 import { notify, notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
 import { Failure, Loading, Section } from "../ui/Page";
@@ -34,13 +35,14 @@ const TOPICS: readonly (readonly [PushTopic, string])[] = [
 export function Devices() {
   const client = useQueryClient();
   const isOnline = useIsOnline();
+  const me = useMe();
   const push = useQuery({
     queryKey: ["push"],
     queryFn: ({ signal }) => get<Push>("/push", undefined, signal),
   });
   const [mine, setMine] = useState(readSubscription);
   const keep = (kept: { id: string; topics: PushTopic[] } | null) => {
-    keepSubscription(kept);
+    keepSubscription(kept === null ? null : { ...kept, login: me.expires_at ?? "" });
     setMine(kept?.id ?? null);
     void client.invalidateQueries({ queryKey: ["push"] });
   };

@@ -1,6 +1,7 @@
 /** Notifications of this browser: its service worker, its subscription and what the server knows of it. */
 
 import { get, post, remove } from "../api/client";
+import { PUSH_KEY } from "./push_key";
 
 export type PushTopic = "inbox" | "failures";
 
@@ -59,40 +60,39 @@ export async function unsubscribe(id: string): Promise<void> {
   await subscription?.unsubscribe();
 }
 
-/** After a login: a browser that still has a subscription belongs to this login from now on. */
-export async function renewSubscription(): Promise<void> {
-  if (whyNoPush() !== null) return;
+/** After another login: a browser that has a subscription belongs to this login from now on. */
+export async function renewSubscription(login: string): Promise<void> {
+  const kept = readKept();
+  if (kept === null || kept.login === login || whyNoPush() !== null) return;
   const registration = await navigator.serviceWorker.getRegistration();
   const subscription = await registration?.pushManager.getSubscription();
   if (subscription == null) return;
-  const known = await get<{ public_key: string | null }>("/push");
-  const topics = readTopics();
-  if (known.public_key !== null && topics.length > 0) await subscribe(known.public_key, topics);
+  const { public_key: key } = await get<{ public_key: string | null }>("/push");
+  if (key === null) return;
+  const { id } = await subscribe<{ id: string }>(key, kept.topics);
+  keepSubscription({ ...kept, id, login });
 }
 
-const KEY = "nightherd.push";
 interface Kept {
   id: string;
   topics: PushTopic[];
+  /** When the login ends that the subscription belongs to: it tells logins apart. */
+  login: string;
 }
 
 /** Remember which of the server's subscriptions is this browser's. */
 export function keepSubscription(kept: Kept | null): void {
-  if (kept === null) localStorage.removeItem(KEY);
-  else localStorage.setItem(KEY, JSON.stringify(kept));
+  if (kept === null) localStorage.removeItem(PUSH_KEY);
+  else localStorage.setItem(PUSH_KEY, JSON.stringify(kept));
 }
 
 export function readSubscription(): string | null {
   return readKept()?.id ?? null;
 }
 
-function readTopics(): PushTopic[] {
-  return readKept()?.topics ?? [];
-}
-
 function readKept(): Kept | null {
   try {
-    return JSON.parse(localStorage.getItem(KEY) ?? "null") as Kept | null;
+    return JSON.parse(localStorage.getItem(PUSH_KEY) ?? "null") as Kept | null;
   } catch {
     return null;
   }

@@ -7,6 +7,7 @@ import { ApiProblem } from "../api/problem";
 import type { Me } from "../api/types";
 import { LiveHub } from "../live/hub";
 import { LiveProvider } from "../live/live";
+import { PUSH_KEY } from "../settings/push_key";
 import { Failure, Loading } from "../ui/Page";
 import { Login } from "./Login";
 import { makeRouter } from "./router";
@@ -49,6 +50,13 @@ function Session({ loginProblem }: { loginProblem: unknown }) {
     queryFn: ({ signal }) => get<Me>("/me", undefined, signal),
     staleTime: Infinity,
   });
+  const login = me.data?.expires_at ?? null;
+  useEffect(() => {
+    if (login === null || localStorage.getItem(PUSH_KEY) === null) return;
+    // Notifications are no reason to fail: Settings shows what is wrong with them.
+    const ignore = () => undefined;
+    import("../settings/push").then((push) => push.renewSubscription(login)).catch(ignore);
+  }, [login]);
   if (isLoggedOut || isUnauthorized(me.error)) return <Login problem={loginProblem} />;
   if (me.isPending) return <Loading />;
   if (me.isError) return <Failure error={me.error} retry={() => void me.refetch()} />;

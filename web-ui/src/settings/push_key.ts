@@ -1,0 +1,2 @@
+/** Where a browser keeps which subscription is its own. */
+export const PUSH_KEY = "nightherd.push";
