@@ -36,6 +36,8 @@ from nightherd.model.push.subscription import PushEnd, PushSubscription
 from nightherd.model.secrets import knowing
 from nightherd.ports import OutgoingPush, SendResult
 from nightherd.runtimes.notify.vapid import make_push_keys
+from nightherd.state.rebuild import rebuild_database
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.recording_sender import RecordingPushSender
 from nightherd.testing.state_values import BEGINNING, settle, start, submit
 
@@ -383,3 +385,38 @@ def test_a_removed_device_is_its_owners_to_remove(tmp_path: Path) -> None:
             assert ended.end_reason is PushEnd.REMOVED
 
     anyio.run(main)
+
+
+def test_a_database_made_again_from_the_ledger_has_its_devices_and_pushes_once(
+    tmp_path: Path,
+) -> None:
+    pushes = RecordingPushSender()
+
+    async def before() -> PushSubscription:
+        async with outbox(tmp_path, fleet(), pushes=pushes) as box:
+            kept, removed = await device(box, "kept"), await device(box, "removed")
+            await unsubscribe(removed.id, box.store, box.reader, person="anna", at=BEGINNING)
+            await box.apply(submit(1), start(1), approval(1, title="Bash: sent"))
+            await box.round()
+            await box.apply(submit(2), start(2), approval(2, title="Bash: recorded"))
+            return kept
+
+    kept = anyio.run(before)
+    root = tmp_path / ".nightherd"
+    for file in root.glob("nightherd.db*"):
+        file.unlink()
+    rebuild_database(root, at=BEGINNING, is_there=lambda worker: False)
+
+    async def after() -> None:
+        later = FakeClock(BEGINNING + timedelta(hours=2))
+        async with outbox(tmp_path, fleet(), pushes=pushes, clock=later) as box:
+            assert list(box.reader.active_push_subscriptions()) == [kept]
+            await box.round()
+
+    anyio.run(after)
+
+    told = [(one.endpoint, json.loads(one.payload)["title"]) for one in pushes.outgoing]
+    assert told == [
+        ("https://push.example/send/kept", "grazer needs approval: Bash: sent"),
+        ("https://push.example/send/kept", "grazer needs approval: Bash: recorded"),
+    ]

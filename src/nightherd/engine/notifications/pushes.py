@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from nightherd.engine.notifications.context import NotifyContext
 from nightherd.errors import NightherdError
 from nightherd.model.access.web import Web, contact_of
 from nightherd.model.notifications.notification import Notification
 from nightherd.model.push.payload import Push, push_of
 from nightherd.model.push.subscription import (
+    PUSH_TIMEOUT,
     EndPushSubscriptions,
     PushEnd,
     PushId,
@@ -18,7 +17,6 @@ from nightherd.model.push.subscription import (
 from nightherd.ports import OutgoingPush, SendPush, SendResult
 
 ENDED = "the device's subscription ended"
-TIMEOUT = timedelta(seconds=30)
 
 
 async def send_push(
@@ -59,6 +57,6 @@ def outgoing_push(push: Push, subscription: PushSubscription, web: Web) -> Outgo
         ttl=push.ttl,
         is_urgent=push.is_urgent,
         contact=contact_of(web),
-        timeout=TIMEOUT,
+        timeout=PUSH_TIMEOUT,
         allow_hosts=web.push.allow_hosts,
     )

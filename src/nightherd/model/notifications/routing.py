@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nightherd.model.hooks import ChatMessage
 from nightherd.model.notifications.target import Bot, BotService, NotifyTarget
-from nightherd.model.push.subscription import PushSubscription
+from nightherd.model.push.subscription import PUSH_TIMEOUT, PushSubscription
 
 if TYPE_CHECKING:  # only a name: what agents are is not needed to look at their targets
     from nightherd.model.agents.agent import Fleet
@@ -73,7 +73,7 @@ def devices_of(fleet: Fleet, subscriptions: Iterable[PushSubscription]) -> dict[
         one.target: NotifyTarget(
             id=one.target,
             events=frozenset(),
-            allow_hosts=fleet.web.push.allow_hosts,
+            timeout=PUSH_TIMEOUT,
             device=one,
         )
         for one in subscriptions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 from urllib.parse import urlsplit
@@ -19,6 +19,8 @@ ID_PREFIX = "psh-"
 TARGET_PREFIX = "push:"
 """Before the id: the name of a device among the targets of notifications. No declared one has a colon."""
 ENDPOINT_LIMIT = 2_000
+PUSH_TIMEOUT = timedelta(seconds=10)
+"""How long a push service may take: they answer at once or not at all."""
 MOST_DEVICES = 20
 """Active subscriptions of one person."""
 PRINTABLE = re.compile(r"[\x21-\x7e]+")
