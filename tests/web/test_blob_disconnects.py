@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from pathlib import Path
 
 import anyio
@@ -20,7 +19,7 @@ def open_files(directory: Path) -> list[str]:
     found = []
     for descriptor in Path("/proc/self/fd").iterdir():
         try:
-            found.append(os.readlink(descriptor))
+            found.append(str(descriptor.readlink()))
         except FileNotFoundError:
             continue  # of the listing itself
     return [path for path in found if path.startswith(str(directory))]
@@ -33,7 +32,9 @@ def test_a_blob_is_closed_when_its_reader_leaves(tmp_path: Path) -> None:
             sha256 = Blobs(blobs).put([LARGE]).sha256
             with address_of(world.socket_path) as address:
                 stream = await anyio.connect_unix(address)
-            await stream.send(f"GET /v1/blobs/{sha256} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            await stream.send(
+                f"GET /v1/blobs/{sha256} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+            )
             assert b" 200 " in await stream.receive()
             assert open_files(blobs) != []
 

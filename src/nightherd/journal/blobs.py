@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -74,7 +74,7 @@ class Blobs:
             raise _damaged(path)
         return data
 
-    def read(self, sha256: str) -> Iterator[bytes] | None:
+    def read(self, sha256: str) -> Generator[bytes, None, None] | None:
         """The bytes in pieces, all of them checked before this returns; None when there is no such blob."""
         path = self._directory / sha256
         if SHA256.fullmatch(sha256) is None:
@@ -124,7 +124,7 @@ class Blobs:
         )
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
+def _pieces(file: BinaryIO) -> Generator[bytes, None, None]:
     with file:
         while piece := file.read(PIECE):
             yield piece

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from nightherd.errors import RefusedError
@@ -92,7 +92,7 @@ class JournalFiles:
         """Return the blobs that the event names, by field."""
         return stored_bodies(event)
 
-    def read_blob(self, sha256: str) -> Iterator[bytes] | None:
+    def read_blob(self, sha256: str) -> Generator[bytes, None, None] | None:
         """Return the bytes of a blob in pieces; None when there is none of that name."""
         return self._blobs.read(sha256)
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Generator,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from contextlib import AbstractContextManager
 
     from nightherd.model.ids import ExecutionId, JobId
@@ -176,7 +184,7 @@ class Journals(Protocol):
     def stored_bodies(self, event: Event) -> Mapping[str, BlobRef]:
         """Return the bodies that an event read without blobs does not contain, by field; `full_output` among them."""
 
-    def read_blob(self, sha256: str) -> Iterator[bytes] | None:
+    def read_blob(self, sha256: str) -> Generator[bytes, None, None] | None:
         """Return the bytes of a blob in pieces; None when there is none of that name.
 
         They are compared with the name before this returns: `JournalError` when they are damaged.

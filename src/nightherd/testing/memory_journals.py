@@ -6,7 +6,7 @@ Events go through the real codec, so what comes back is what a file would give b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -39,10 +39,10 @@ class MemoryBlobs:
         """The bytes again."""
         return self._bodies[ref.sha256]
 
-    def read(self, sha256: str) -> Iterator[bytes] | None:
+    def read(self, sha256: str) -> Generator[bytes, None, None] | None:
         """The bytes in one piece."""
         data = self._bodies.get(sha256)
-        return None if data is None else iter([data])
+        return None if data is None else (piece for piece in (data,))
 
 
 class MemoryLog:
@@ -226,7 +226,7 @@ class MemoryJournals:
         """Return the blobs that the event names, by field."""
         return stored_bodies(event)
 
-    def read_blob(self, sha256: str) -> Iterator[bytes] | None:
+    def read_blob(self, sha256: str) -> Generator[bytes, None, None] | None:
         """Return the bytes of a blob in pieces; None when there is none of that name."""
         return self._blobs.read(sha256)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from itertools import chain
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from nightherd.errors import NotFoundError
 from nightherd.model.access.role import Role
@@ -64,7 +66,7 @@ async def blob(
     """
     journals = site.context.journals
 
-    def look(reader: StateReader) -> tuple[str, bytes, Iterator[bytes]]:
+    def look(reader: StateReader) -> tuple[str, bytes, Generator[bytes, None, None]]:
         name = sha256[:12] if job is None else f"{find_job_id(reader, job)}-{sha256[:12]}"
         pieces = journals.read_blob(sha256)
         if pieces is None:
@@ -73,9 +75,26 @@ async def blob(
 
     name, first, pieces = await site.ask(look)
     media = media_of(first)
-    return StreamingResponse(
-        chain([first], pieces), media_type=media, headers=attachment(name, media)
-    )
+    return BlobResponse(first, pieces, media, attachment(name, media))
+
+
+class BlobResponse(StreamingResponse):
+    """Sends a blob in pieces, and closes it also when the client leaves before its end."""
+
+    def __init__(
+        self,
+        first: bytes,
+        pieces: Generator[bytes, None, None],
+        media: str,
+        headers: Mapping[str, str],
+    ) -> None:
+        super().__init__(chain([first], pieces), media_type=media, headers=headers)
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        with closing(self._pieces):
+            await super().__call__(scope, receive, send)
 
 
 def media_of(data: bytes) -> str:
