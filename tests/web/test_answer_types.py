@@ -38,7 +38,13 @@ workflows:
 """
 STREAMS = {"/v1/stream"}
 """Paths that answer with nothing but a stream."""
-FILES = {"/v1/jobs/{job}/events/{seq}/body", "/v1/blobs/{sha256}", "/metrics"}
+FILES = {
+    "/v1/jobs/{job}/events/{seq}/body",
+    "/v1/blobs/{sha256}",
+    "/metrics",
+    "/v1/jobs/{job}/export",
+    "/v1/sessions/{session}/export",
+}
 """Paths that answer with something else than JSON."""
 
 

@@ -95,6 +95,8 @@ OPERATIONS = {
     ("POST", "/v1/hooks/{name}"),
     ("POST", "/v1/jobs"),
     ("POST", "/v1/jobs/bulk"),
+    ("GET", "/v1/jobs/{job}/export"),
+    ("GET", "/v1/sessions/{session}/export"),
     ("POST", "/v1/jobs/{job}/apply"),
     ("POST", "/v1/jobs/{job}/merge"),
     ("POST", "/v1/jobs/{job}/push"),

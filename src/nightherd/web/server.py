@@ -28,6 +28,7 @@ from nightherd.web import (
     costs,
     doctor,
     downloads,
+    exports,
     home,
     hooks,
     inbox,
@@ -85,7 +86,7 @@ DESCRIPTION = (
 ROOMS = (
     fleet_paths, config, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
     operations, outlines, search, stream,
-    session_reading, session_changes, job_forks, bulk, landing, checkpoints,
+    session_reading, session_changes, job_forks, bulk, landing, checkpoints, exports,
     costs, home,
     login, tokens, doctor, retention, notify, reload, logs,
     push,

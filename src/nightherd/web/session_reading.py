@@ -94,7 +94,7 @@ async def messages(
     """
     if before is not None and after is not None:
         raise UsageError("before and after each choose a page; use only one")
-    found = await _whole_session(site, session)
+    found = await whole_session(site, session)
     journals = site.context.journals
 
     def look(reader: StateReader) -> MessagePage:
@@ -124,7 +124,7 @@ async def message(
     site: OnSite, session: str, number: Annotated[int, Path(ge=1, le=LARGEST)]
 ) -> Response:
     """One message of the conversation with all that was said in it."""
-    found = await _whole_session(site, session)
+    found = await whole_session(site, session)
     journals = site.context.journals
     row = await site.ask(
         lambda reader: whole_message(reader, journals, get_session(reader, found.id), number)
@@ -143,7 +143,7 @@ async def compare_sessions(site: OnSite, session: str, other: str, patch: bool =
     `files` is null where one of them has no workspace. With `patch=true` it has the git patch, unless more than
     8 MiB of files differ.
     """
-    one, two = await _whole_session(site, session), await _whole_session(site, other)
+    one, two = await whole_session(site, session), await whole_session(site, other)
     now, context = site.now(), site.context
 
     def look(reader: StateReader) -> ComparedSessions:
@@ -170,7 +170,7 @@ async def compare_sessions(site: OnSite, session: str, other: str, patch: bool =
     return document("session_comparison", await site.ask(look), now)
 
 
-async def _whole_session(site: ApiContext, reference: str) -> Session:
+async def whole_session(site: ApiContext, reference: str) -> Session:
     """Return the session; what the transcript of an imported one says is on record then."""
 
     def look(reader: StateReader) -> tuple[Session, bool]:

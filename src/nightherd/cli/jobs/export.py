@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import click
-import msgspec
 
 from nightherd.cli.invocation import Invocation, job_argument, json_option
 from nightherd.cli.sessions.files import lines_of, write_export
 from nightherd.errors import NotFoundError
-from nightherd.model.ids import JobId
-from nightherd.ports import Journals
-from nightherd.views.events import event_document, with_full_output
+from nightherd.views.export.journal import journal_lines
 from nightherd.views.export.page import job_page
 from nightherd.views.jobs import find_job_id
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
@@ -55,10 +51,3 @@ def export(invocation: Invocation, job: str, is_page: bool, output: Path | None)
         # All of it before the first line is shown: a body that cannot be read leaves nothing behind.
         for line in list(lines_of(pieces)):
             screen.show(line)
-
-
-def journal_lines(job_id: JobId, journals: Journals) -> Iterator[str]:
-    """Yield the lines of a journal that count, each with its bodies."""
-    for event in journals.read(job_id):
-        document = event_document(with_full_output(journals, event))
-        yield msgspec.json.encode(document).decode() + "\n"

@@ -1,0 +1,88 @@
+"""Sessions and jobs saved as files over HTTP: the same bytes that the command line writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from surfaces.drivers import Shell
+from web.session_world import memory_fleet, session_of
+from web.web_world import served
+
+
+@pytest.mark.parametrize(
+    ("format", "media", "ending"),
+    [
+        ("json", "application/json", ".json"),
+        ("claude", "application/x-ndjson", ".jsonl"),
+        ("markdown", "text/markdown; charset=utf-8", ".md"),
+        ("html", "text/html; charset=utf-8", ".html"),
+    ],
+)
+def test_a_session_is_saved_in_every_format(
+    tmp_path: Path, format: str, media: str, ending: str
+) -> None:
+    async def main() -> None:
+        async with served(tmp_path, fleet=memory_fleet(tmp_path)) as world:
+            session = await session_of(world, await world.run("memory", "<script>one</script>"))
+
+            answer = await world.get(f"/v1/sessions/{session}/export?format={format}")
+
+            assert (answer.status, answer.headers["content-type"]) == (200, media)
+            disposition = answer.headers["content-disposition"]
+            assert disposition.startswith("attachment; filename=")
+            assert disposition.endswith(f'{ending}"')
+            assert "sandbox" in answer.headers["content-security-policy"]
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            text = answer.body.decode()
+            assert "answer 1 to" in text
+            assert format != "html" or "<script>one" not in text
+            if format == "json":
+                assert json.loads(text)["data"]["session"]["id"] == session
+
+    anyio.run(main)
+
+
+def test_a_saved_session_can_be_imported_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+
+    async def main() -> None:
+        directory = tmp_path / "here"
+        async with served(directory, fleet=memory_fleet(directory)) as world:
+            session = await session_of(world, await world.run("memory", "one"))
+            answer = await world.get(f"/v1/sessions/{session}/export")
+            (tmp_path / "there" / "session.json").write_bytes(answer.body)
+            expected = (await world.get(f"/v1/sessions/{session}/messages")).data
+
+            memory_fleet(tmp_path / "there")
+            shell = Shell(tmp_path / "there")
+            assert shell.run("session", "import", "session.json").code == 0
+            shown = shell.run("session", "show", session, "--history", "--json")
+            history = json.loads(shown.out)["data"]["history"]
+            assert [row["text"] for row in history] == [row["text"] for row in expected]
+
+    anyio.run(main)
+
+
+def test_a_job_is_saved_as_its_journal_or_a_page(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path, fleet=memory_fleet(tmp_path)) as world:
+            job = await world.run("memory", "one")
+
+            lines = await world.get(f"/v1/jobs/{job}/export")
+            page = await world.get(f"/v1/jobs/{job}/export?format=html")
+            wrong = await world.get(f"/v1/jobs/{job}/export?format=pdf")
+            none = await world.get("/v1/jobs/job-none/export")
+            written = Shell(tmp_path).run("jobs", "export", job)
+
+            assert lines.body.decode() == written.out
+            assert lines.headers["content-disposition"] == f'attachment; filename="{job}.jsonl"'
+            assert [json.loads(line)["seq"] for line in lines.body.splitlines()][:2] == [1, 2]
+            assert page.body.startswith(b"<!doctype html>")
+            assert (wrong.status, none.status) == (422, 404)
+
+    anyio.run(main)
