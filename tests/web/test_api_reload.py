@@ -93,7 +93,7 @@ def test_without_a_daemon_nothing_reloads_and_only_an_admin_may(tmp_path: Path) 
                 for name, role in roles.items()
             ]
 
-            assert statuses == [403, 503]
+            assert statuses == [403, 409]
             accept = await world.post("/v1/reload", {"accept": True})
             assert accept.status == 422
 

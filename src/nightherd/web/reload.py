@@ -6,7 +6,7 @@ import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Response
 
-from nightherd.errors import ConfigInvalidError, NoDaemonError
+from nightherd.errors import ConfigInvalidError, RefusedError
 from nightherd.model.access.role import Role
 from nightherd.model.problem import Place, Problem
 from nightherd.views.status import ConfigErrorRow, DaemonRow
@@ -22,7 +22,7 @@ STEP_S = 0.05
 router = APIRouter(prefix="/v1/reload", tags=["fleet"])
 
 
-@router.post("", responses=answers("daemon", DaemonRow))
+@router.post("", responses=answers("daemon", DaemonRow, 409))
 @needs(Role.ADMIN)
 async def reload(site: OnSite, body: Nothing | None = None) -> Response:
     """Read the fleet's files again; the answer is the daemon as it is then. With errors (422) it keeps its configuration.
@@ -44,10 +44,10 @@ async def reload(site: OnSite, body: Nothing | None = None) -> Response:
 
 
 async def _daemon(site: ApiContext) -> DaemonRow:
-    """The process that serves; `NoDaemonError` when it has no record."""
+    """The process that serves; `RefusedError` when it is no daemon, which nothing reloads."""
     row = await to_thread.run_sync(site.daemon, site.now())
     if row is None:
-        raise NoDaemonError("no daemon runs this fleet")
+        raise RefusedError("the process that serves this is no daemon; it does not reload")
     return row
 
 
