@@ -10251,6 +10251,15 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
             };
         };
     };
