@@ -170,9 +170,17 @@ class FleetWorld:
 
     async def ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """A whole document; refusals fail the test."""
-        return await to_thread.run_sync(self._ask, method, path, body)
+        found = json.loads(await to_thread.run_sync(self._ask, method, path, body))
+        assert isinstance(found, dict)
+        return found
 
-    def _ask(self, method: str, path: str, body: Any) -> dict[str, Any]:
+    async def metric(self, name: str) -> float:
+        """A number of `/metrics` that has no labels."""
+        text = await to_thread.run_sync(self._ask, "GET", "/metrics", None)
+        (line,) = [line for line in text.splitlines() if line.startswith(f"{name} ")]
+        return float(line.partition(" ")[2])
+
+    def _ask(self, method: str, path: str, body: Any) -> str:
         connection = UnixConnection(self.state / SOCKET)
         headers = {} if body is None else {"content-type": "application/json"}
         content = None if body is None else json.dumps(body).encode()
@@ -183,9 +191,7 @@ class FleetWorld:
         finally:
             connection.close()
         assert answer.status < 400, (method, path, answer.status, text)
-        found = json.loads(text)
-        assert isinstance(found, dict)
-        return found
+        return text
 
     async def until(self, is_so: Callable[[], Awaitable[bool]]) -> None:
         """Return once it is so; the patience is generous, a loaded machine is no failure."""
