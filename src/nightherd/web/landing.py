@@ -107,7 +107,7 @@ async def _require_person(sender: Sender, caller: Caller, what: str) -> None:
     await sender.must_be_person(what)
     if caller.name == WEB_PERSON:
         raise ForbiddenError(
-            f"agents can read the web token; to {what}, log in with `nightherd open` or use a named token"
+            f"agents can read the web token; to {what}, log in from a shell of your own or use a named token"
         )
 
 
