@@ -30,8 +30,9 @@ export function useAnswer(item: Pick<ItemDocument, "id">, seenHash: string) {
       notify(waits ? "approved; more people have to" : VERDICT_DONE[verdict]);
     },
     onError: (error) => {
+      // Where the item leaves the page, the message in its place goes with it.
       if (error instanceof ApiProblem && error.status === 409) setConflict(messageOf(error));
-      else notifyError(error);
+      notifyError(error);
     },
     onSettled: () => {
       void client.invalidateQueries({ queryKey: ["inbox-item", item.id] });

@@ -1,21 +1,16 @@
-import { useMutation } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 
-import { post } from "../api/client";
-import type { JobRow } from "../api/types";
-import { useIsOnline } from "../live/live";
-import { useMay } from "../shell/session";
-import { notifyError } from "../shell/toasts";
+import { messageOf } from "../api/problem";
+import { HeldSession } from "../jobs/HeldSession";
+import { holderOf } from "../jobs/use_start";
+import { useActing } from "../shell/acting";
 import { Button } from "../ui/Button";
-import type { JobDocument } from "./documents";
+import { TextArea } from "../ui/fields";
+import { isOpen, type JobDocument } from "./documents";
+import { forkText, type ForkPoint } from "./fork_point";
+import { useChat, type Message } from "./use_chat";
 
-export interface ForkPoint {
-  seq: number;
-  message: number;
-}
-
-/** Continue the session as a chat, or fork it where the person chose. The answer streams in on the new job's page. */
+/** Continue the session as a chat, or fork it where the person chose. */
 export function Chat({
   job,
   fork,
@@ -26,71 +21,85 @@ export function Chat({
   onUnfork: () => void;
 }) {
   const [text, setText] = useState("");
-  const navigate = useNavigate();
-  const isOnline = useIsOnline();
-  const mayAct = useMay("operator");
-  const isDisabled = !isOnline || !mayAct;
-  const say = useMutation({
-    mutationFn: async (prompt: string) => {
-      const session = job.session_id ?? "";
-      const key = crypto.randomUUID();
-      if (fork === null) {
-        const path = `/sessions/${encodeURIComponent(session)}/resume`;
-        return post<JobRow>(path, { prompt }, { key });
-      }
-      const body = { agent: job.agent, prompt, fork: session, at_seq: fork.seq, at_job: job.id };
-      return post<JobRow>("/jobs", body, { key });
-    },
-    onSuccess: (made) => {
-      setText("");
-      onUnfork();
-      if (made.id !== job.id) void navigate({ to: `/jobs/${made.id}` });
-    },
-    onError: notifyError,
+  const acting = useActing();
+  const chat = useChat(job, () => {
+    setText("");
+    onUnfork();
   });
   if (job.session_id === null) return null;
-  const send = () => {
-    if (text.trim() !== "" && !say.isPending) say.mutate(text);
+  const holder = chat.isError ? holderOf(chat.error) : null;
+  const send = (held: Message["held"] = "refuse") => {
+    if (!acting.disabled && text.trim() !== "" && !chat.isPending) {
+      chat.mutate({ prompt: text, fork, held });
+    }
   };
+  const placeholder =
+    fork !== null
+      ? "Ask in the fork …"
+      : isOpen(job)
+        ? "Continue the session after this job …"
+        : "Continue the session …";
   return (
     <form
       aria-label="Continue the session"
-      className="flex items-end gap-2 border-t border-line px-4 py-2"
+      className="flex flex-col gap-2 border-t border-line px-4 py-2"
       onSubmit={(event) => {
         event.preventDefault();
         send();
       }}
     >
-      <div className="flex-1">
-        {fork !== null && (
-          <p className="pb-1 text-xs text-wait">
-            Forks after event {fork.seq}; what follows is left out.{" "}
-            <button type="button" className="underline" onClick={onUnfork}>
-              Continue at the end instead
-            </button>
-          </p>
-        )}
-        <textarea
+      {fork !== null && (
+        <p className="text-xs text-wait">
+          Forks the session {forkText(fork)}; what follows is left out.{" "}
+          <button type="button" className="min-h-8 underline" onClick={onUnfork}>
+            Continue at the end instead
+          </button>
+        </p>
+      )}
+      {holder !== null && (
+        <HeldSession
+          message={messageOf(chat.error)}
+          holder={holder === job.id ? "" : holder}
+          isBusy={chat.isPending}
+          onBranch={() => send("branch")}
+          onWait={() => send("wait")}
+          onClose={() => chat.reset()}
+        />
+      )}
+      {chat.isError && holder === null && (
+        <p role="alert" className="text-sm [overflow-wrap:anywhere] text-bad">
+          {messageOf(chat.error)}
+        </p>
+      )}
+      <div className="flex items-end gap-2">
+        <TextArea
           aria-label="Message"
+          id="chat"
           rows={1}
           value={text}
-          disabled={isDisabled}
-          placeholder={fork === null ? "Continue the session …" : "Ask in the fork …"}
-          onChange={(event) => setText(event.target.value)}
+          disabled={acting.disabled}
+          placeholder={acting.title ?? placeholder}
+          className="field-sizing-content max-h-40 min-h-10 flex-1 resize-none text-base"
+          onChange={(event) => {
+            setText(event.target.value);
+            if (chat.isError) chat.reset();
+          }}
           onKeyDown={(event) => {
             if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
+            if (event.key === "Escape") event.currentTarget.blur();
           }}
-          className="block field-sizing-content max-h-40 min-h-9 w-full resize-none rounded-md border border-line bg-panel px-2.5 py-1.5 text-base"
         />
+        <Button
+          look="primary"
+          type="submit"
+          className="min-h-10"
+          disabled={acting.disabled || chat.isPending || text.trim() === ""}
+          title={acting.title}
+          hint="⌘↵"
+        >
+          {fork === null ? "Send" : "Fork"}
+        </Button>
       </div>
-      <Button
-        look="primary"
-        type="submit"
-        disabled={isDisabled || say.isPending || !text.trim()}
-        hint="⌘↵"
-      >
-        {fork === null ? "Send" : "Fork"}
-      </Button>
     </form>
   );
 }

@@ -1,73 +1,94 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 
-import { post } from "../api/client";
-import type { JobRow } from "../api/types";
-import { useIsOnline } from "../live/live";
-import { useMay } from "../shell/session";
-import { notify, notifyError } from "../shell/toasts";
+import { useActing } from "../shell/acting";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
 import { isOpen, type JobDocument } from "./documents";
-import { jobPath } from "./job_source";
+import { LimitFields } from "./LimitFields";
+import { givenLimits } from "./limits";
+import { useJobActions } from "./use_actions";
 
 /** What can be done with a job: cancel, resume, retry, raise its limits. */
 export function JobActions({ job }: { job: JobDocument }) {
-  const [isRaising, setRaising] = useState(false);
-  const client = useQueryClient();
-  const navigate = useNavigate();
-  const isOnline = useIsOnline();
-  const mayAct = useMay("operator");
-  const act = useMutation({
-    mutationFn: async ({ verb, body }: { verb: string; body?: unknown }) =>
-      post<JobRow>(`${jobPath(job.id)}/${verb}`, body, { key: crypto.randomUUID() }),
-    onSuccess: (made, { verb }) => {
-      void client.invalidateQueries();
-      notify(`${verb}: ${made.id}`);
-      if (made.id !== job.id) void navigate({ to: `/jobs/${made.id}` });
-    },
-    onError: notifyError,
-  });
-  const canResume = job.status === "suspended";
-  const isBusy = !isOnline || !mayAct || act.isPending;
+  const [asked, setAsked] = useState<"raise" | "cancel" | null>(null);
+  const act = useJobActions(job);
+  const acting = useActing();
+  const common = {
+    className: "min-h-10 md:min-h-8",
+    disabled: acting.disabled || act.isPending,
+    title: acting.title,
+  };
+  // An approval continues by its answer, a limit by raising it.
+  const isAsked = job.suspend_reason === "approval" || job.suspend_reason === "limit";
+  const canContinue = (job.status === "suspended" && !isAsked) || job.status === "failed";
+  const close = () => setAsked(null);
   return (
     <>
-      {canResume && (
-        <Button look="primary" disabled={isBusy} onClick={() => act.mutate({ verb: "resume" })}>
+      {canContinue && (
+        <Button
+          {...common}
+          look={job.status === "suspended" ? "primary" : "plain"}
+          onClick={() => act.mutate({ verb: "resume" })}
+        >
           Resume
         </Button>
       )}
-      {isOpen(job) && (
-        <Button disabled={isBusy} onClick={() => setRaising(true)}>
-          Raise limits
-        </Button>
-      )}
-      {!isOpen(job) && (
-        <Button disabled={isBusy} onClick={() => act.mutate({ verb: "retry" })}>
+      {isOpen(job) ? (
+        <>
+          <Button
+            {...common}
+            look={job.suspend_reason === "limit" ? "primary" : "plain"}
+            onClick={() => setAsked("raise")}
+          >
+            Raise limits …
+          </Button>
+          <Button {...common} look="danger" onClick={() => setAsked("cancel")}>
+            Cancel …
+          </Button>
+        </>
+      ) : (
+        <Button {...common} onClick={() => act.mutate({ verb: "retry" })}>
           Retry
         </Button>
       )}
-      {isOpen(job) && (
-        <Button look="danger" disabled={isBusy} onClick={() => act.mutate({ verb: "cancel" })}>
-          Cancel
-        </Button>
-      )}
-      {isRaising && (
+      {asked === "raise" && (
         <RaiseDialog
           job={job}
-          onClose={() => setRaising(false)}
+          onClose={close}
           onRaise={(limits) => {
-            setRaising(false);
+            close();
             act.mutate({ verb: "resume", body: { limits } });
           }}
         />
       )}
+      {asked === "cancel" && (
+        <Dialog title="Cancel this job?" onClose={close}>
+          <div className="flex flex-col gap-3 p-4 text-sm">
+            <p>
+              It ends for good, with the jobs below it. What it recorded and what it changed stays;
+              you can retry it.
+            </p>
+            <div className="flex justify-end gap-2">
+              <Button className="min-h-10 md:min-h-8" onClick={close}>
+                Let it go on
+              </Button>
+              <Button
+                {...common}
+                look="danger"
+                onClick={() => {
+                  close();
+                  act.mutate({ verb: "cancel" });
+                }}
+              >
+                Cancel the job
+              </Button>
+            </div>
+          </div>
+        </Dialog>
+      )}
     </>
   );
 }
-
-const NAMES = ["spend", "turns", "tokens", "duration"];
 
 /** New maxima for the job: what it may use in all from now on. */
 function RaiseDialog({
@@ -79,41 +100,28 @@ function RaiseDialog({
   onClose: () => void;
   onRaise: (limits: Record<string, string>) => void;
 }) {
+  const [values, setValues] = useState<Record<string, string>>({});
+  const given = givenLimits(values);
   return (
     <Dialog title="Raise limits" onClose={onClose}>
       <form
         className="flex flex-col gap-3 p-4"
         onSubmit={(event) => {
           event.preventDefault();
-          const form = new FormData(event.currentTarget);
-          const given = NAMES.map((name) => {
-            const value = form.get(name);
-            return [name, typeof value === "string" ? value.trim() : ""] as const;
-          });
-          onRaise(Object.fromEntries(given.filter(([, value]) => value !== "")));
+          if (Object.keys(given).length > 0) onRaise(given);
         }}
       >
-        {NAMES.map((name) => {
-          const limit = job.limits.find((row) => row.limit === name && row.scope === "job");
-          return (
-            <label key={name} className="flex items-center gap-3 text-sm">
-              <span className="w-24">{name}</span>
-              <input
-                name={name}
-                placeholder={limit?.maximum == null ? "no limit" : String(limit.maximum)}
-                className="min-h-8 flex-1 rounded-md border border-line bg-panel px-2"
-              />
-              <span className="w-32 text-xs text-faint">
-                {limit?.used == null ? "" : `used ${limit.used}`}
-              </span>
-            </label>
-          );
-        })}
+        <LimitFields values={values} onChange={setValues} limits={job.limits} />
         <p className="text-xs text-faint">
-          New maxima, such as 2.50, 40 or 1h. A suspended job continues with them.
+          New maxima, not additions. A suspended job continues with them.
         </p>
-        <Button look="primary" type="submit">
-          Raise and continue
+        <Button
+          look="primary"
+          type="submit"
+          className="min-h-10"
+          disabled={Object.keys(given).length === 0}
+        >
+          {job.status === "suspended" ? "Raise and continue" : "Raise"}
         </Button>
       </form>
     </Dialog>

@@ -1,169 +1,187 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
-import { get } from "../api/client";
-import { PatchView } from "../transcript/DiffView";
+import { ConfigView } from "../agents/ConfigView";
+import { turnsText } from "../jobs/job_text";
 import { Markdown } from "../transcript/Markdown";
 import { usdText } from "../ui/money";
-import { Empty, Failure, Loading, Section } from "../ui/Page";
+import { Section } from "../ui/Page";
+import { State } from "../ui/Status";
+import { Table } from "../ui/Table";
 import { Ago } from "../ui/time";
-import type { JobDiff, JobDocument, Outline } from "./documents";
-import { jobPath } from "./job_source";
-
-interface ConfigValue {
-  key: string;
-  value: unknown;
-  origin?: string | null;
-  file?: string | null;
-  line?: number | null;
-}
+import { Checkpoints } from "./Checkpoints";
+import type { JobDocument } from "./documents";
+import type { ForkPoint } from "./fork_point";
+import { JobCosts } from "./JobCosts";
+import { JobFacts } from "./JobFacts";
+import { amountText } from "./limits";
+import { WorkspaceChanges } from "./WorkspaceChanges";
 
 /** Everything about a job that is not its transcript. */
-export function JobDetails({ job, outline }: { job: JobDocument; outline: Outline | undefined }) {
+export function JobDetails({
+  job,
+  onFork,
+}: {
+  job: JobDocument;
+  onFork: (point: ForkPoint) => void;
+}) {
   return (
-    <div className="min-h-0 flex-1 overflow-y-auto pt-3">
-      <Section title="Asked">
-        <Markdown text={job.prompt ?? ""} />
-      </Section>
-      {job.summary && (
+    <>
+      {job.prompt !== null && job.prompt !== "" && (
+        <Section title="Asked">
+          <Markdown text={job.prompt} />
+          <Inputs inputs={job.inputs} />
+        </Section>
+      )}
+      {job.summary !== null && job.summary !== "" && (
         <Section title="Answer">
           <Markdown text={job.summary} />
         </Section>
       )}
+      <JobFacts job={job} />
+      <WorkspaceChanges job={job} />
+      <Children job={job} />
+      <Troubles job={job} />
       <Section title="Limits">
-        <Table
-          head={["limit", "of", "used", "maximum", "then"]}
-          rows={job.limits.map((row) => [
-            row.per_day ? `${row.limit} per day` : row.limit,
-            row.owner ?? row.scope,
-            row.used ?? "",
-            row.maximum,
-            row.on_reached,
-          ])}
+        <Rows
+          label="Limits and what is used"
+          rows={job.limits}
+          rowKey={(row) => `${row.scope} ${row.owner ?? ""} ${row.limit} ${row.per_day}`}
+          columns={[
+            { head: "limit", cell: (row) => (row.per_day ? `${row.limit} per day` : row.limit) },
+            {
+              head: "of",
+              cell: (row) => (row.scope === "job" ? "this job" : (row.owner ?? row.scope)),
+            },
+            {
+              head: "used",
+              isNumber: true,
+              cell: (row) => (row.used === null ? "" : amountText(row.limit, row.used)),
+            },
+            { head: "maximum", isNumber: true, cell: (row) => amountText(row.limit, row.maximum) },
+            { head: "then", cell: (row) => row.on_reached },
+          ]}
         />
       </Section>
-      <Section title="Usage">
-        <Table
-          head={["", "tokens"]}
-          rows={Object.entries(job.usage).map(([name, count]) => [
-            name.replaceAll("_", " "),
-            count.toLocaleString("en"),
-          ])}
-        />
+      <JobCosts job={job} />
+      <Executions job={job} />
+      <Checkpoints job={job} onFork={onFork} />
+      <Section title="Configuration of the agent" aside="as it is now">
+        <ConfigView path={`/agents/${encodeURIComponent(job.agent)}/config`} />
       </Section>
-      <Section title="Executions">
-        <Table
-          head={["epoch", "worker", "status", "turns", "cost", "started", "error"]}
-          rows={job.executions.map((row) => [
-            row.epoch,
-            row.worker,
-            row.status,
-            row.turns,
-            usdText(row.cost_usd),
-            <Ago key="at" at={row.started_at} />,
-            row.error ?? "",
-          ])}
-        />
-      </Section>
-      {outline !== undefined && outline.checkpoints.length > 0 && (
-        <Section title="Checkpoints">
-          <Table
-            head={["number", "trigger", "turn", "cost", "event"]}
-            rows={outline.checkpoints.map((row) => [
-              row.number,
-              row.trigger,
-              row.turn,
-              usdText(row.cost_usd),
-              <Link key="seq" to={`/jobs/${job.id}`} hash={String(row.seq)} className="text-accent">
-                #{row.seq}
-              </Link>,
-            ])}
-          />
-        </Section>
-      )}
-      <Configuration agent={job.agent} />
-      <WorkspaceDiff job={job} />
-    </div>
+    </>
   );
 }
 
-function Configuration({ agent }: { agent: string }) {
-  const config = useQuery({
-    queryKey: ["agent-config", agent],
-    queryFn: ({ signal }) =>
-      get<ConfigValue[] | { values: ConfigValue[] }>(
-        `/agents/${encodeURIComponent(agent)}/config`,
-        undefined,
-        signal,
-      ),
-    retry: false,
-  });
-  if (config.isPending) return <Loading />;
-  if (config.isError) return <Failure error={config.error} />;
-  const values = Array.isArray(config.data) ? config.data : config.data.values;
+/** The workers that had the job, one after the other. */
+function Executions({ job }: { job: JobDocument }) {
   return (
-    <Section title="Configuration of the agent" aside="as it is now">
-      <Table
-        head={["key", "value", "from"]}
-        rows={values.map((row) => [
-          row.key,
-          typeof row.value === "string" ? row.value : JSON.stringify(row.value),
-          row.file == null ? (row.origin ?? "") : `${row.file}:${row.line ?? ""}`,
-        ])}
+    <Section title="Executions" aside={`${job.executions.length}`}>
+      <ol className="flex flex-col gap-1.5 text-sm">
+        {job.executions.map((row) => (
+          <li key={row.id}>
+            <p className="flex flex-wrap items-baseline gap-x-3">
+              <State status={row.status} />
+              <span className="font-mono text-xs">{row.worker}</span>
+              <span className="text-soft">
+                {turnsText(row.turns)} · {usdText(row.cost_usd)}
+              </span>
+              <span className="text-faint">
+                <Ago at={row.started_at} />
+              </span>
+            </p>
+            {row.error !== null && (
+              <p className="text-xs [overflow-wrap:anywhere] text-soft">{row.error}</p>
+            )}
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+function Inputs({ inputs }: { inputs: JobDocument["inputs"] }) {
+  const given = Object.entries(inputs);
+  if (given.length === 0) return null;
+  return (
+    <dl className="grid grid-cols-[auto_1fr] gap-x-4 pt-2 text-sm">
+      {given.map(([name, value]) => (
+        <div key={name} className="contents">
+          <dt className="text-faint">{name}</dt>
+          <dd className="font-mono text-xs [overflow-wrap:anywhere]">
+            {typeof value === "string" ? value : JSON.stringify(value)}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Children({ job }: { job: JobDocument }) {
+  if (job.children.length === 0) return null;
+  return (
+    <Section title="Child jobs" aside={`${job.children.length}`}>
+      <Rows
+        label="Child jobs and their costs"
+        rows={job.children}
+        rowKey={(row) => row.id}
+        columns={[
+          {
+            head: "state",
+            cell: (row) => <State status={row.lost === null ? row.status : "lost"} />,
+          },
+          {
+            head: "job",
+            cell: (row) => (
+              <Link to={`/jobs/${row.id}`} className="text-accent underline">
+                {row.agent}
+              </Link>
+            ),
+          },
+          { head: "turns", isNumber: true, cell: (row) => row.turns },
+          { head: "cost", isNumber: true, cell: (row) => usdText(row.tree_cost_usd) },
+        ]}
       />
     </Section>
   );
 }
 
-function WorkspaceDiff({ job }: { job: JobDocument }) {
-  const hasWorkspace = job.workspace !== null;
-  const diff = useQuery({
-    queryKey: ["diff", job.id],
-    queryFn: ({ signal }) => get<JobDiff>(`${jobPath(job.id)}/diff`, undefined, signal),
-    enabled: hasWorkspace,
-    retry: false,
-  });
-  if (!hasWorkspace) return null;
-  if (diff.isPending) return <Loading />;
-  if (diff.isError) return <Failure error={diff.error} />;
+/** Calls that were denied, and hooks that failed. */
+function Troubles({ job }: { job: JobDocument }) {
   return (
-    <Section title="Changed files" aside={`${diff.data.files.length}`}>
-      {diff.data.files.length === 0 && <Empty>The job changed no files.</Empty>}
-      {diff.data.is_patch_left_out && (
-        <p className="text-sm text-faint">The patch is too large; use nightherd jobs diff.</p>
+    <>
+      {job.denials.length > 0 && (
+        <Section title="Denied calls" aside={`${job.denials.length}`}>
+          <ul className="flex flex-col gap-1 text-sm">
+            {job.denials.map((row, place) => (
+              <li key={place} className="[overflow-wrap:anywhere]">
+                <span className="font-medium">{row.tool_name}</span>: {row.reason}
+              </li>
+            ))}
+          </ul>
+        </Section>
       )}
-      {diff.data.patch && <PatchView patch={diff.data.patch} />}
-    </Section>
+      {job.failed_hooks.length > 0 && (
+        <Section title="Failed hooks" aside={`${job.failed_hooks.length}`}>
+          <ul className="flex flex-col gap-1 text-sm">
+            {job.failed_hooks.map((row, place) => (
+              <li key={place} className="[overflow-wrap:anywhere]">
+                <span className="font-medium">{row.name}</span> ({row.event}):{" "}
+                {row.error ?? row.output ?? "no reason is known"}
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+    </>
   );
 }
 
-function Table({ head, rows }: { head: string[]; rows: ReactNode[][] }) {
-  if (rows.length === 0) return <p className="text-sm text-faint">none</p>;
-  return (
-    <div className="overflow-x-auto">
-      <table className="text-sm">
-        <thead>
-          <tr>
-            {head.map((name, place) => (
-              <th key={place} className="pr-4 text-left text-xs font-medium text-faint">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, place) => (
-            <tr key={place} className="align-top">
-              {row.map((cell, column) => (
-                <td key={column} className="py-0.5 pr-4 [overflow-wrap:anywhere]">
-                  {cell}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+/** A table, or a word where there is nothing. */
+export function Rows<Row>(props: Parameters<typeof Table<Row>>[0]): ReactNode {
+  return props.rows.length === 0 ? (
+    <p className="text-sm text-faint">none</p>
+  ) : (
+    <Table {...props} />
   );
 }

@@ -1,33 +1,42 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
-import { notify } from "../shell/toasts";
+import { shortId, turnsText } from "../jobs/job_text";
+import { classes } from "../ui/classes";
 import { usdText } from "../ui/money";
-import { JobState } from "../ui/Status";
+import { Badge, JobState } from "../ui/Status";
 import { Ago, spanText } from "../ui/time";
-import { isOpen, type JobDocument, type Outline } from "./documents";
-import { quote } from "./shell_word";
+import { isOpen, type JobDocument } from "./documents";
 
 /** What a job is, how it does, and what shows that it is alive. */
 export function JobHeader({
   job,
-  outline,
+  lastAt,
   actions,
 }: {
   job: JobDocument;
-  outline: Outline | undefined;
+  /** When it recorded something last. */
+  lastAt: string | null;
   actions: ReactNode;
 }) {
-  const spend = job.limits.find((row) => row.limit === "spend" && row.scope === "job");
+  const most = (name: string) =>
+    job.limits.find((row) => row.limit === name && row.scope === "job")?.maximum ?? null;
+  const [mostTurns, mostSpend] = [most("turns"), most("spend")];
   const execution = job.executions.at(-1);
+  const link = "text-sm text-accent underline";
   return (
     <header className="flex flex-wrap items-center gap-x-3 gap-y-1.5 border-b border-line px-4 py-2.5">
       <JobState job={job} />
-      <h1 className="text-base font-semibold">{job.agent}</h1>
+      <h1 className="text-base font-semibold">
+        <Link to={`/agents/${encodeURIComponent(job.agent)}`} className="hover:underline">
+          {job.agent}
+        </Link>
+      </h1>
       <span className="font-mono text-xs text-faint">{job.id}</span>
       <span className="text-sm text-soft">
-        {job.turns} turns · {usdText(job.cost_usd)}
-        {spend?.maximum != null && ` of ${usdText(spend.maximum)}`}
+        {turnsText(job.turns)}
+        {mostTurns !== null && ` of ${mostTurns}`} · {usdText(job.cost_usd)}
+        {mostSpend !== null && ` of ${usdText(mostSpend)}`}
         {job.tree.jobs > 1 && ` (${usdText(job.tree.cost_usd)} with ${job.tree.jobs - 1} below)`}
       </span>
       {job.worked_seconds !== null && (
@@ -38,49 +47,78 @@ export function JobHeader({
             `, waited ${spanText(job.waited_seconds)}`}
         </span>
       )}
-      {isOpen(job) && outline?.last_at != null && (
+      {isOpen(job) && lastAt !== null && (
         <span className="text-sm text-soft" data-testid="evidence">
-          last event <Ago at={outline.last_at} />
-          {execution !== undefined && ` · worker ${execution.worker}`}
+          last event <Ago at={lastAt} />
+          {job.status === "running" && execution !== undefined && ` · ${execution.worker}`}
+          {execution !== undefined && execution.epoch > 1 && ` · execution ${execution.epoch}`}
         </span>
       )}
-      {job.waits_for !== null && <span className="text-sm text-wait">{job.waits_for}</span>}
       {job.session_id !== null && (
-        <Link to={`/sessions/${job.session_id}`} className="text-sm text-accent hover:underline">
+        <Link to={`/sessions/${job.session_id}`} className={link}>
           session
         </Link>
       )}
       {job.workflow_run_id !== null && (
-        <Link to={`/runs/${job.workflow_run_id}`} className="text-sm text-accent hover:underline">
-          run{job.phase === null ? "" : `, ${job.phase}`}
+        <Link to={`/runs/${job.workflow_run_id}`} className={link}>
+          run{job.phase !== null && `, ${job.phase}`}
         </Link>
       )}
-      <span className="ml-auto flex flex-wrap gap-2">
-        <CopyResume job={job} />
-        {actions}
-      </span>
-      {job.error !== null && (
-        <p role="alert" className="w-full text-sm [overflow-wrap:anywhere] text-bad">
-          {job.error.message}
-        </p>
+      {job.parent_job_id !== null && (
+        <Link to={`/jobs/${job.parent_job_id}`} className={link}>
+          started by {shortId(job.parent_job_id)}
+        </Link>
       )}
+      <span className="ml-auto flex flex-wrap gap-2">{actions}</span>
+      <Why job={job} />
     </header>
   );
 }
 
-function CopyResume({ job }: { job: JobDocument }) {
-  if (job.runtime_session_id === null) return null;
-  const directory = job.workspace?.root;
-  const command = `claude --resume ${job.runtime_session_id}`;
-  const line = directory === undefined ? command : `cd ${quote(directory)} && ${command}`;
+/** Why the job does not run, or how it ended. */
+function Why({ job }: { job: JobDocument }) {
   return (
-    <button
-      type="button"
-      title={line}
-      className="text-xs text-accent hover:underline"
-      onClick={() => void navigator.clipboard.writeText(line).then(() => notify("copied"))}
-    >
-      Copy claude --resume
-    </button>
+    <>
+      {job.lost !== null && (
+        <p className="w-full text-sm text-lost">
+          No live worker since <Ago at={job.lost.since} />; {job.lost.next}.
+        </p>
+      )}
+      {job.waits_behind !== null && (
+        <p className="w-full text-sm text-wait">
+          Waits behind{" "}
+          <Link to={`/jobs/${job.waits_behind.job_id}`} className="underline">
+            {shortId(job.waits_behind.job_id)}
+          </Link>
+          , which is {job.waits_behind.status}.
+        </p>
+      )}
+      {job.waits_for !== null && <p className="w-full text-sm text-wait">{job.waits_for}</p>}
+      {job.resumes_at !== null && (
+        <p className="w-full text-sm text-wait">
+          Resumes by itself <Ago at={job.resumes_at} />.
+        </p>
+      )}
+      {job.error !== null && (
+        <p
+          className={classes(
+            "w-full text-sm [overflow-wrap:anywhere]",
+            job.status === "suspended" ? "text-wait" : "text-bad",
+          )}
+        >
+          {job.error.message}
+        </p>
+      )}
+      {job.cut_off !== null && (
+        <p className="w-full text-sm">
+          <Badge tone="wait" text="cut off" /> The last answer was cut off.
+        </p>
+      )}
+      {job.journal_error !== null && (
+        <p role="alert" className="w-full text-sm [overflow-wrap:anywhere] text-bad">
+          {job.journal_error}
+        </p>
+      )}
+    </>
   );
 }

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 
 import type { Outline } from "./documents";
+import { outlineRows } from "./outline_rows";
 import { timelineOf } from "./timeline";
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 2) + second * 1000).toISOString();
@@ -127,4 +128,25 @@ it("lets an open gap grow until now", () => {
 
 it("has nothing to show before the first event", () => {
   expect(timelineOf({ ...outline, first_at: null }, 0)).toBeNull();
+});
+
+it("lists work, dead time and children in the order of time", () => {
+  const rows = outlineRows(outline, Date.parse(at(100)));
+  expect(rows.map(({ kind, name, seconds, errors }) => [kind, name, seconds, errors])).toEqual([
+    ["work", "Turn 1", 10, 0],
+    ["child", "helper", 5, 0],
+    ["gap", "worker lost: its worker is gone", 30, 0],
+    ["work", "Turn 2", 10, 1],
+    ["gap", "waits for a person", 50, 0],
+  ]);
+});
+
+it("names several turns of one row", () => {
+  const merged = {
+    ...outline,
+    gaps: [],
+    children: [],
+    segments: outline.segments.slice(0, 1).map((row) => ({ ...row, last_turn: 8 })),
+  };
+  expect(outlineRows(merged, 0)[0]?.name).toBe("Turns 1 to 8");
 });

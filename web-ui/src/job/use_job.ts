@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo } from "react";
+import { useEffect, useMemo, useState } from "react";
 
 import { get } from "../api/client";
 import { useLiveEvents, useTopic } from "../live/live";
@@ -25,9 +25,13 @@ export function useJob(reference: string) {
   });
   const store = useMemo(() => (id === null ? null : new TranscriptStore(new JobSource(id))), [id]);
 
+  const [liveAt, setLiveAt] = useState({ job: id, at: "" });
+
   useTopic(id === null ? null : `job:${id}`);
   useLiveEvents<{ job_id: string; event: JournalEvent }>("event", (data) => {
-    if (data.job_id === id) store?.add(data.event);
+    if (data.job_id !== id) return;
+    store?.add(data.event);
+    if (data.event.timestamp != null) setLiveAt({ job: id, at: data.event.timestamp });
   });
   useLiveEvents<TextDelta & { job_id: string }>("text_delta", (data) => {
     if (data.job_id === id) store?.addText(data);
@@ -38,5 +42,9 @@ export function useJob(reference: string) {
   const total = outline.data?.last_seq ?? 0;
   useEffect(() => store?.note(total), [store, total]);
 
-  return { job, outline, store };
+  const recordedAt = outline.data?.last_at ?? "";
+  const newest = liveAt.job === id && liveAt.at > recordedAt ? liveAt.at : recordedAt;
+  /** When the job recorded something last; null before. */
+  const lastAt = newest === "" ? null : newest;
+  return { job, outline, store, lastAt };
 }

@@ -15,10 +15,10 @@ export const ItemView = memo(
     return (
       <>
         {item.startsTurn && (
-          <h3 className="flex items-center gap-2 pt-3 pb-1 text-xs font-medium text-faint">
+          <h2 className="flex items-center gap-2 pt-3 pb-1 text-xs font-medium text-faint">
             Turn {item.turn}
             <span aria-hidden className="h-px grow bg-line" />
-          </h3>
+          </h2>
         )}
         {shown(item)}
       </>

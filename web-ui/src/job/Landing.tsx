@@ -1,0 +1,105 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { post } from "../api/client";
+import type { Schemas } from "../api/types";
+import { useActing } from "../shell/acting";
+import { notify, notifyError } from "../shell/toasts";
+import { Button } from "../ui/Button";
+import { Dialog } from "../ui/Dialog";
+import { Field, TextInput } from "../ui/fields";
+import type { JobDocument } from "./documents";
+import { jobPath } from "./job_source";
+import { landingText } from "./landing_text";
+
+type Landed = Schemas["LandingDocument"];
+type Way = "apply" | "merge" | "push";
+
+const NAMES: Record<Way, string> = { apply: "Apply", merge: "Merge", push: "Push" };
+const EFFECTS: Record<Way, string> = {
+  apply: "The files in the agent's directory change; nothing is committed.",
+  merge: "The changes are committed and merged into the branch that they began at.",
+  push: "The changes are committed and pushed as a branch.",
+};
+
+/** Takes a job's changes over: into the directory, into a branch, or to a remote. It shows first what would change. */
+export function Landing({ job }: { job: JobDocument }) {
+  const [way, setWay] = useState<Way | null>(null);
+  const acting = useActing("admin");
+  return (
+    <div className="flex flex-wrap gap-2">
+      {(["apply", "merge", "push"] as const).map((one) => (
+        <Button key={one} {...acting} className="min-h-10 md:min-h-8" onClick={() => setWay(one)}>
+          {NAMES[one]} …
+        </Button>
+      ))}
+      {way !== null && <LandingDialog job={job} way={way} onClose={() => setWay(null)} />}
+    </div>
+  );
+}
+
+function LandingDialog({ job, way, onClose }: { job: JobDocument; way: Way; onClose: () => void }) {
+  const [message, setMessage] = useState("");
+  const client = useQueryClient();
+  const land = useMutation({
+    mutationFn: (isDry: boolean) =>
+      post<Landed>(`${jobPath(job.id)}/${way}`, {
+        dry_run: isDry,
+        ...(way !== "apply" && message.trim() !== "" && { message }),
+      }),
+    onSuccess: (landed) => {
+      if (landed.is_dry_run || landed.conflicts.length > 0) return;
+      notify(landingText(landed));
+      void client.invalidateQueries({ queryKey: ["workspace"] });
+      void client.invalidateQueries({ queryKey: ["job"] });
+      onClose();
+    },
+    onError: notifyError,
+  });
+  const shown = land.data;
+  return (
+    <Dialog title={`${NAMES[way]} the changes`} onClose={onClose}>
+      <div className="flex flex-col gap-3 p-4 text-sm">
+        <p>{EFFECTS[way]}</p>
+        {way !== "apply" && (
+          <Field label="Message of the commit">
+            <TextInput
+              value={message}
+              className="min-h-10"
+              onChange={(event) => setMessage(event.target.value)}
+            />
+          </Field>
+        )}
+        {shown !== undefined && (
+          <div role="status" className="flex flex-col gap-1 rounded-md bg-raised p-3">
+            <p className="[overflow-wrap:anywhere]">{landingText(shown)}</p>
+            <ul className="max-h-40 overflow-y-auto font-mono text-xs" tabIndex={0}>
+              {(shown.conflicts.length > 0 ? shown.conflicts : shown.files).map((path) => (
+                <li key={path} className="[overflow-wrap:anywhere]">
+                  {path}
+                </li>
+              ))}
+            </ul>
+          </div>
+        )}
+        <div className="flex justify-end gap-2">
+          <Button
+            className="min-h-10 md:min-h-8"
+            disabled={land.isPending}
+            onClick={() => land.mutate(true)}
+          >
+            Show what would change
+          </Button>
+          <Button
+            look="primary"
+            className="min-h-10 md:min-h-8"
+            disabled={land.isPending}
+            onClick={() => land.mutate(false)}
+          >
+            {NAMES[way]}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}

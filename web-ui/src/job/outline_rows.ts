@@ -1,0 +1,68 @@
+/** The outline of a job as a list in the order of time: what it did, when nothing worked on it, and who worked for it. */
+
+import { gapLabel } from "./timeline";
+import type { Outline } from "./documents";
+
+export interface OutlineRow {
+  key: string;
+  kind: "work" | "gap" | "child";
+  name: string;
+  detail: string;
+  at: string;
+  seconds: number;
+  errors: number;
+  /** Where it begins in the journal; null for another job. */
+  seq: number | null;
+  job: string | null;
+}
+
+/** Return the rows; `now` ends what has no end yet. */
+export function outlineRows(outline: Outline, now: number): OutlineRow[] {
+  const seconds = (start: string, end: string | null) =>
+    Math.max(0, (end === null ? now : Date.parse(end)) - Date.parse(start)) / 1_000;
+  const rows: OutlineRow[] = [
+    // What nightherd notes about the run itself is in the transcript.
+    ...outline.segments
+      .filter(({ kind }) => kind !== "system")
+      .map((segment): OutlineRow => ({
+        key: `segment ${segment.first_seq}`,
+        kind: "work",
+        name: turnsRange(segment.turn, segment.last_turn) || segment.kind,
+        detail: segment.label,
+        at: segment.start,
+        seconds: seconds(segment.start, segment.end),
+        errors: segment.errors,
+        seq: segment.first_seq,
+        job: null,
+      })),
+    ...outline.gaps.map((gap): OutlineRow => ({
+      key: `gap ${gap.after_seq} ${gap.start}`,
+      kind: "gap",
+      name: gapLabel(gap),
+      detail: "",
+      at: gap.start,
+      seconds: seconds(gap.start, gap.end),
+      errors: 0,
+      seq: gap.before_seq ?? gap.after_seq,
+      job: null,
+    })),
+    ...outline.children.map((child): OutlineRow => ({
+      key: child.id,
+      kind: "child",
+      name: child.agent,
+      detail: child.status,
+      at: child.started_at ?? child.created_at,
+      seconds: seconds(child.started_at ?? child.created_at, child.finished_at),
+      errors: child.status === "failed" ? 1 : 0,
+      seq: null,
+      job: child.id,
+    })),
+  ];
+  return rows.sort((left, right) => Date.parse(left.at) - Date.parse(right.at));
+}
+
+/** Name turns: `Turn 3`, `Turns 3 to 8`; nothing for what is before the first turn. */
+export function turnsRange(first: number | null, last: number | null): string {
+  if (first === null) return "";
+  return last === null || last === first ? `Turn ${first}` : `Turns ${first} to ${last}`;
+}
