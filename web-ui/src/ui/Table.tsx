@@ -52,7 +52,7 @@ export function Table<Row>({
                     "px-3 py-1.5",
                     isNumber
                       ? "text-right whitespace-nowrap tabular-nums"
-                      : "min-w-0 wrap-anywhere",
+                      : "wrap-break-word",
                   )}
                 >
                   {cell(row)}
