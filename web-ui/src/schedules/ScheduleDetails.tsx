@@ -3,8 +3,9 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 
 import { get, post } from "../api/client";
+import { useIntents } from "../api/intent";
 import type { JobRow, Schemas } from "../api/types";
-import { useIsOnline } from "../live/live";
+import { useActing } from "../shell/acting";
 import { useMay } from "../shell/session";
 import { notify, notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
@@ -84,14 +85,16 @@ export function ScheduleDetails({ row, slots }: { row: StripRow; slots: readonly
 function Actions({ schedule, path }: { schedule: Schedule; path: string }) {
   const client = useQueryClient();
   const navigate = useNavigate();
-  const isOnline = useIsOnline();
-  const mayRun = useMay("operator");
+  const running = useActing("operator");
+  const changing = useActing("admin");
   const mayChange = useMay("admin");
+  const intents = useIntents();
   const [rule, setRule] = useState<string | null>(null);
   const act = useMutation({
     mutationFn: ({ verb, body }: { verb: string; body?: unknown }) =>
-      post<Partial<JobRow>>(`${path}/${verb}`, body, { key: crypto.randomUUID() }),
-    onSuccess: (made, { verb }) => {
+      post<Partial<JobRow>>(`${path}/${verb}`, body, { key: intents.keyOf({ verb, body }) }),
+    onSuccess: (made, { verb, body }) => {
+      intents.done({ verb, body });
       setRule(null);
       void client.invalidateQueries({ queryKey: ["schedule"] });
       void client.invalidateQueries({ queryKey: ["slots"] });
@@ -100,7 +103,7 @@ function Actions({ schedule, path }: { schedule: Schedule; path: string }) {
     },
     onError: notifyError,
   });
-  const isBusy = !isOnline || act.isPending;
+  const mayNot = { ...changing, disabled: changing.disabled || act.isPending };
   if (rule !== null) {
     return (
       <form
@@ -116,7 +119,12 @@ function Actions({ schedule, path }: { schedule: Schedule; path: string }) {
           onChange={(event) => setRule(event.target.value)}
           placeholder="0 3 * * * or 30m"
         />
-        <Button look="primary" type="submit" disabled={isBusy || rule.trim() === ""}>
+        <Button
+          look="primary"
+          type="submit"
+          {...mayNot}
+          disabled={mayNot.disabled || rule.trim() === ""}
+        >
           Set
         </Button>
         <Button onClick={() => setRule(null)}>Cancel</Button>
@@ -128,7 +136,8 @@ function Actions({ schedule, path }: { schedule: Schedule; path: string }) {
       {schedule.workflow === null ? (
         <Button
           look="primary"
-          disabled={isBusy || !mayRun}
+          {...running}
+          disabled={running.disabled || act.isPending}
           onClick={() => act.mutate({ verb: "run" })}
         >
           Run now
@@ -139,16 +148,16 @@ function Actions({ schedule, path }: { schedule: Schedule; path: string }) {
         </Link>
       )}
       <Button
-        disabled={isBusy || !mayChange}
+        {...mayNot}
         onClick={() => act.mutate({ verb: schedule.enabled ? "disable" : "enable" })}
       >
         {schedule.enabled ? "Disable" : "Enable"}
       </Button>
-      <Button disabled={isBusy || !mayChange} onClick={() => setRule(schedule.rule ?? "")}>
+      <Button {...mayNot} onClick={() => setRule(schedule.rule ?? "")}>
         Change rule
       </Button>
       {schedule.override !== null && (
-        <Button disabled={isBusy || !mayChange} onClick={() => act.mutate({ verb: "reset" })}>
+        <Button {...mayNot} onClick={() => act.mutate({ verb: "reset" })}>
           Back to the fleet file
         </Button>
       )}

@@ -36,3 +36,11 @@ it("joins what stands close, and shows the worst of it", () => {
     ["completed", 1],
   ]);
 });
+
+it("shows what happened before what is planned", () => {
+  const slots = [
+    { due_at: at(18, 1), tone: "completed" },
+    { due_at: at(18, 2), tone: "planned" },
+  ];
+  expect(marksOf(slots, begin, 14, 14).map(({ tone }) => tone)).toEqual(["completed"]);
+});

@@ -49,7 +49,7 @@ export interface Mark<T extends Marked> {
 }
 
 /** The worst of several is what a mark shows. */
-const WORST = ["missed", "failed", "lost", "running", "skipped", "planned", "completed"];
+const WORST = ["missed", "failed", "lost", "running", "skipped", "completed", "planned"];
 
 /** Join slots of one cell of the strip. */
 export function marksOf<T extends Marked>(
