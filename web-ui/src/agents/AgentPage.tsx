@@ -4,9 +4,8 @@ import type { ReactNode } from "react";
 
 import { get, getPage, post } from "../api/client";
 import type { JobRow, Schemas } from "../api/types";
-import { useIsOnline } from "../live/live";
 import { useAddressPart } from "../shell/address";
-import { useMay } from "../shell/session";
+import { useActing } from "../shell/acting";
 import { notify, notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
 import { countText, usdText } from "../ui/money";
@@ -176,8 +175,7 @@ function NewestJobs({ agent }: { agent: string }) {
 /** Clears the error that an agent shows after a failure. */
 function Reset({ agent, path }: { agent: Agent; path: string }) {
   const client = useQueryClient();
-  const isOnline = useIsOnline();
-  const mayAct = useMay("operator");
+  const acting = useActing();
   const reset = useMutation({
     mutationFn: () => post(`${path}/reset`),
     onSuccess: () => {
@@ -188,7 +186,11 @@ function Reset({ agent, path }: { agent: Agent; path: string }) {
   });
   if (agent.status !== "error") return null;
   return (
-    <Button disabled={!isOnline || !mayAct || reset.isPending} onClick={() => reset.mutate()}>
+    <Button
+      {...acting}
+      disabled={acting.disabled || reset.isPending}
+      onClick={() => reset.mutate()}
+    >
       Clear the error
     </Button>
   );

@@ -22,3 +22,12 @@ export function forgetSecret(): void {
     // Nothing is kept where storage is closed.
   }
 }
+
+/** Call `kept` when another tab of this browser keeps a new secret. */
+export function onSecret(kept: () => void): () => void {
+  const heard = ({ key, newValue }: StorageEvent) => {
+    if (key === KEY && newValue !== null) kept();
+  };
+  window.addEventListener("storage", heard);
+  return () => window.removeEventListener("storage", heard);
+}

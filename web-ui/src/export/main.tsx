@@ -22,7 +22,7 @@ function placeOf(hash: string): { seq: number } | null {
 function ExportPage() {
   const [file] = useState(readData);
   const [at, setAt] = useState(() => placeOf(location.hash));
-  useKeyboard(() => undefined);
+  useKeyboard();
   useEffect(() => {
     const changed = () => setAt(placeOf(location.hash));
     window.addEventListener("hashchange", changed);

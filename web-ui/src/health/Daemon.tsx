@@ -2,8 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 
 import { post } from "../api/client";
 import type { Schemas, StatusDocument } from "../api/types";
-import { useIsOnline } from "../live/live";
-import { useMay } from "../shell/session";
+import { useActing } from "../shell/acting";
 import { notify, notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
 import { Empty } from "../ui/Page";
@@ -14,8 +13,7 @@ import { Ago, spanText } from "../ui/time";
 export function Daemon({ status }: { status: StatusDocument }) {
   const { daemon, workers } = status;
   const client = useQueryClient();
-  const isOnline = useIsOnline();
-  const mayReload = useMay("admin");
+  const acting = useActing("admin");
   const reload = useMutation({
     mutationFn: () => post<Schemas["DaemonRow"]>("/reload"),
     onSuccess: ({ pending }) => {
@@ -40,7 +38,8 @@ export function Daemon({ status }: { status: StatusDocument }) {
             </span>
             {daemon.is_draining && <span className="text-wait">ends its jobs and stops</span>}
             <Button
-              disabled={!isOnline || !mayReload || reload.isPending}
+              {...acting}
+              disabled={acting.disabled || reload.isPending}
               onClick={() => reload.mutate()}
             >
               Reload

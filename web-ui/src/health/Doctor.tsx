@@ -4,7 +4,7 @@ import { useState } from "react";
 
 import { request, type Envelope } from "../api/client";
 import type { Schemas } from "../api/types";
-import { useMay } from "../shell/session";
+import { useActing } from "../shell/acting";
 import { Button } from "../ui/Button";
 import { Failure, Loading } from "../ui/Page";
 import { Badge, type Tone } from "../ui/Status";
@@ -17,7 +17,7 @@ const TONES: Record<Check["level"], Tone> = { ok: "good", warning: "wait", probl
 /** What `nightherd doctor` finds. It changes nothing; the command repairs. */
 export function Doctor() {
   const [isWhole, setWhole] = useState(false);
-  const mayVerify = useMay("operator");
+  const verifying = useActing();
   const report = useQuery({
     queryKey: ["doctor", isWhole],
     queryFn: ({ signal }) =>
@@ -31,7 +31,8 @@ export function Doctor() {
           Check again
         </Button>
         <Button
-          disabled={report.isFetching || !mayVerify || isWhole}
+          {...verifying}
+          disabled={verifying.disabled || report.isFetching || isWhole}
           onClick={() => setWhole(true)}
         >
           Read every journal too

@@ -2,8 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { get, post } from "../api/client";
 import type { Schemas } from "../api/types";
-import { useIsOnline } from "../live/live";
-import { useMay } from "../shell/session";
+import { useActing } from "../shell/acting";
 import { notify, notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
 import { Empty, Failure, Loading } from "../ui/Page";
@@ -16,8 +15,7 @@ type Document = Schemas["NotificationsDocument"];
 /** Where people are told, and whether it arrives. */
 export function Notifications() {
   const client = useQueryClient();
-  const isOnline = useIsOnline();
-  const mayTest = useMay("admin");
+  const acting = useActing("admin");
   const sent = useQuery({
     queryKey: ["notify"],
     queryFn: ({ signal }) => get<Document>("/notify", { limit: 10 }, signal),
@@ -68,7 +66,8 @@ export function Notifications() {
             cell: ({ target }) => (
               <Button
                 aria-label={`Test ${target}`}
-                disabled={!isOnline || !mayTest || test.isPending}
+                {...acting}
+                disabled={acting.disabled || test.isPending}
                 onClick={() => test.mutate(target)}
               >
                 Test

@@ -3,8 +3,7 @@ import { useState } from "react";
 
 import { request } from "../api/client";
 import type { Answer } from "../api/types";
-import { useIsOnline } from "../live/live";
-import { useMay } from "../shell/session";
+import { useActing } from "../shell/acting";
 import { notify, notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
@@ -17,8 +16,7 @@ type Plan = Answer<"/v1/retention/plan">;
 /** What retention would delete now, as a dry run; admins let it. */
 export function Retention() {
   const client = useQueryClient();
-  const isOnline = useIsOnline();
-  const mayApply = useMay("admin");
+  const acting = useActing("admin");
   const [isAsking, setAsking] = useState(false);
   const plan = useQuery({
     queryKey: ["retention"],
@@ -53,7 +51,7 @@ export function Retention() {
       ))}
       {!isNothing && (
         <div>
-          <Button look="danger" disabled={!isOnline || !mayApply} onClick={() => setAsking(true)}>
+          <Button look="danger" {...acting} onClick={() => setAsking(true)}>
             Delete now
           </Button>
         </div>
@@ -62,7 +60,12 @@ export function Retention() {
         <Dialog title="Delete now?" onClose={() => setAsking(false)}>
           <div className="flex flex-col gap-3 p-4">
             <p>This deletes {summaryOf(totals)}. It cannot be undone.</p>
-            <Button look="danger" disabled={apply.isPending} onClick={() => apply.mutate()}>
+            <Button
+              look="danger"
+              {...acting}
+              disabled={acting.disabled || apply.isPending}
+              onClick={() => apply.mutate()}
+            >
               Delete
             </Button>
           </div>

@@ -18,6 +18,8 @@ export interface State {
 export interface Handlers {
   event: (event: LiveEvent, cursor: string) => void;
   state: (state: State) => void;
+  /** The login is over: the connection has ended for good. */
+  refused: () => void;
 }
 
 const FIRST_PAUSE_MS = 300;
@@ -65,7 +67,10 @@ export class Connection {
     while (!this.isStopped) {
       const topics = this.topics;
       const outcome = await this.readOnce();
-      if (outcome === "refused") return;
+      if (outcome === "refused") {
+        this.handlers.refused();
+        return;
+      }
       if (topics !== this.topics) continue;
       if (outcome === "read") pause = FIRST_PAUSE_MS;
       // A stream that ends is reopened at once; only what fails again counts as offline.
@@ -88,7 +93,7 @@ export class Connection {
         signal: abort.signal,
         ...(this.cursor !== "" && { headers: { "Last-Event-ID": this.cursor } }),
       });
-      if (response.status === 401 || response.status === 403) return "refused";
+      if (response.status === 401) return "refused";
       if (!response.ok || response.body === null) return "failed";
       for await (const event of readEvents(response.body)) {
         clearTimeout(silence);

@@ -34,6 +34,8 @@ export class LiveHub {
   private readonly seqs = new Map<string, number>();
   private planned = false;
   private isStarted = false;
+  /** Whether this tab is known as open by its lock: only then the leader takes its topics. */
+  private isOpen = false;
   state: State = { isOnline: true, aliveAt: 0 };
 
   constructor(name: string) {
@@ -50,16 +52,19 @@ export class LiveHub {
     if (this.isStarted) return;
     this.isStarted = true;
     if (this.channel === null) {
-      this.lead();
+      this.isOpen = true;
+      this.lead(() => undefined);
       return;
     }
-    const forEver = () => new Promise<never>(() => undefined);
-    void navigator.locks.request(`${this.name} tab ${this.tab}`, forEver);
-    void navigator.locks.request(`${this.name} leader`, () => {
-      this.lead();
-      return forEver();
+    void navigator.locks.request(`${this.name} tab ${this.tab}`, () => {
+      this.isOpen = true;
+      // Whoever leads next has to know the topics of all tabs: with fewer, the cursor would lose their jobs.
+      this.post({ kind: "ask" });
+      this.announce();
+      return new Promise<never>(() => undefined);
     });
-    this.announce();
+    const lead = () => new Promise<void>((release) => this.lead(release));
+    void navigator.locks.request(`${this.name} leader`, lead);
   }
 
   listen(listener: Listener): () => void {
@@ -87,27 +92,32 @@ export class LiveHub {
 
   /** Say which topics this tab wants, once for all changes of a moment. */
   private announce(): void {
-    if (this.planned || !this.isStarted) return;
+    if (this.planned || !this.isOpen) return;
     this.planned = true;
     queueMicrotask(() => {
       this.planned = false;
       const topics = [...this.wanted.keys()];
-      if (this.connection === null) this.post({ kind: "topics", tab: this.tab, topics });
-      else this.take(this.tab, topics);
+      this.post({ kind: "topics", tab: this.tab, topics });
+      this.take(this.tab, topics);
     });
   }
 
-  private lead(): void {
+  /** Open the stream for all tabs. A leader whose login is over lets another tab try. */
+  private lead(release: () => void): void {
     this.connection = new Connection(this.cursor, {
       event: (event, cursor) => {
         this.cursor = cursor;
-        this.remember(event);
+        if (!this.isNews(event)) return;
         this.post({ kind: "event", event, cursor });
         this.deliver(event);
       },
       state: (state) => {
         this.post({ kind: "state", state });
         this.show(state);
+      },
+      refused: () => {
+        this.connection = null;
+        release();
       },
     });
     this.post({ kind: "ask" });
@@ -117,9 +127,10 @@ export class LiveHub {
   private receive(message: Message): void {
     switch (message.kind) {
       case "event":
+        // What the leader before sent last may come after this tab leads: its own stream brings it again.
+        if (this.connection !== null) break;
         this.cursor = message.cursor;
-        this.remember(message.event);
-        this.deliver(message.event);
+        if (this.isNews(message.event)) this.deliver(message.event);
         break;
       case "state":
         this.show(message.state);
@@ -128,15 +139,16 @@ export class LiveHub {
         this.post({ kind: "topics", tab: this.tab, topics: [...this.wanted.keys()] });
         break;
       case "topics":
-        if (this.connection !== null) this.take(message.tab, message.topics);
+        this.take(message.tab, message.topics);
     }
   }
 
-  /** Take the topics of a tab into the stream. */
+  /** Note the topics of a tab; the leader takes them into the stream. */
   private take(tab: string, topics: string[]): void {
     const before = this.topicsOfTabs.get(tab) ?? [];
     if (topics.length === 0) this.topicsOfTabs.delete(tab);
     else this.topicsOfTabs.set(tab, topics);
+    if (this.connection === null) return;
     void this.forgetClosedTabs().then(() => {
       const all = new Set([...this.topicsOfTabs.values()].flat());
       const next = [...all].sort();
@@ -167,14 +179,17 @@ export class LiveHub {
     }
   }
 
-  private remember(event: LiveEvent): void {
+  /** Note where followed jobs are; false for an event that was passed on before. */
+  private isNews(event: LiveEvent): boolean {
     if (event.type === "event") {
       const { job_id: job, event: line } = event.data as { job_id: string; event: { seq: number } };
+      if (line.seq <= (this.seqs.get(job) ?? 0)) return false;
       this.seqs.set(job, line.seq);
     } else if (event.type === "ready") {
       const { jobs = {} } = event.data as { jobs?: Record<string, number> };
       for (const [job, seq] of Object.entries(jobs)) this.seqs.set(job, seq);
     }
+    return true;
   }
 
   private show(state: State): void {

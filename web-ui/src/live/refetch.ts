@@ -14,15 +14,22 @@ export interface Refetcher {
 /** A name is a kind of rows, such as `job`, or one row of it, such as `job:JOB`. */
 export function refetcherOf(client: QueryClient): Refetcher {
   const pending = new Set<string>();
+  /** Queries whose rows changed while they were fetched. */
+  const late = new Set<string>();
   let timer: ReturnType<typeof setTimeout> | null = null;
   const flush = () => {
     timer = null;
-    if (pending.size === 0) return;
-    const names = new Set(pending);
+    if (pending.size === 0 && late.size === 0) return;
+    const isDue = (query: Query) =>
+      late.has(query.queryHash) || liveOf(query).some((name) => pending.has(name));
+    const due = client.getQueryCache().findAll({ predicate: isDue });
     pending.clear();
-    void client.invalidateQueries({
-      predicate: (query) => liveOf(query).some((n) => names.has(n)),
-    });
+    late.clear();
+    // A fetch under way is not stopped, or one that takes long would never end; its query comes next time.
+    const isFetching = (query: Query) => query.state.fetchStatus !== "idle";
+    for (const query of due.filter(isFetching)) late.add(query.queryHash);
+    const idle = new Set(due.filter((query) => !isFetching(query)));
+    if (idle.size > 0) void client.invalidateQueries({ predicate: (query) => idle.has(query) });
     timer = setTimeout(flush, PAUSE_MS);
   };
   return {

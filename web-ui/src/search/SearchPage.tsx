@@ -1,6 +1,5 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
 
 import { get, getPage } from "../api/client";
 import type { AgentRow, Schemas } from "../api/types";
@@ -23,7 +22,6 @@ const SINCE = [
 export default function SearchPage() {
   const { q = "", agent = "", since = "" } = useAddressSearch();
   const navigate = useNavigate();
-  const [words, setWords] = useState(q);
   const agents = useQuery({
     queryKey: ["agents"],
     queryFn: ({ signal }) => get<AgentRow[]>("/agents", undefined, signal),
@@ -43,11 +41,14 @@ export default function SearchPage() {
   return (
     <Page title="Search">
       <form
+        // The words are those of the address, also when the palette or the browser's history changed it.
+        key={q}
         role="search"
         className="flex flex-wrap items-end gap-2"
         onSubmit={(event) => {
           event.preventDefault();
-          go({ q: words.trim() });
+          const words = new FormData(event.currentTarget).get("q");
+          go({ q: typeof words === "string" ? words.trim() : "" });
         }}
       >
         <Field label='Words, "a phrase" or beginnings*'>
@@ -55,8 +56,8 @@ export default function SearchPage() {
             // The page is opened to type into it.
             autoFocus
             type="search"
-            value={words}
-            onChange={(event) => setWords(event.target.value)}
+            name="q"
+            defaultValue={q}
             className="w-[min(28rem,85vw)]"
           />
         </Field>

@@ -3,7 +3,7 @@ import { useState } from "react";
 
 import { get, post, remove } from "../api/client";
 import type { Data } from "../api/types";
-import { useIsOnline } from "../live/live";
+import { useActing } from "../shell/acting";
 import { useMe } from "../shell/session";
 import { notify, notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
@@ -34,7 +34,7 @@ const TOPICS: readonly (readonly [PushTopic, string])[] = [
 /** Notifications on this device, and the person's other devices. */
 export function Devices() {
   const client = useQueryClient();
-  const isOnline = useIsOnline();
+  const acting = useActing("viewer");
   const me = useMe();
   const push = useQuery({
     queryKey: ["push"],
@@ -81,7 +81,7 @@ export function Devices() {
     if (next.length > 0) switchOn.mutate(next);
     else if (own !== undefined) switchOff.mutate(own.id);
   };
-  const isBusy = !isOnline || switchOn.isPending || switchOff.isPending;
+  const isBusy = acting.disabled || switchOn.isPending || switchOff.isPending;
   return (
     <Section title="Notifications on this device">
       <div className="mb-3 flex flex-col gap-1 text-sm">

@@ -1,9 +1,9 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 
 import { get, post, remove } from "../api/client";
 import type { Role, Schemas } from "../api/types";
-import { useIsOnline } from "../live/live";
+import { useActing } from "../shell/acting";
 import { notify, notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
@@ -23,7 +23,8 @@ const ROLES = [
 /** Named tokens: who may log in or use the API, and as what. */
 export function Tokens() {
   const client = useQueryClient();
-  const isOnline = useIsOnline();
+  const acting = useActing("admin");
+  const form = useRef<HTMLFormElement>(null);
   const [made, setMade] = useState<Schemas["NewTokenDocument"] | null>(null);
   const [revoking, setRevoking] = useState<Token | null>(null);
   const tokens = useQuery({
@@ -36,6 +37,7 @@ export function Tokens() {
       post<Schemas["NewTokenDocument"]>("/tokens", body),
     onSuccess: (token) => {
       setMade(token);
+      form.current?.reset();
       refresh();
     },
     onError: notifyError,
@@ -52,12 +54,12 @@ export function Tokens() {
   return (
     <Section title="Tokens">
       <form
+        ref={form}
         className="mb-3 flex flex-wrap items-end gap-2"
         onSubmit={(event) => {
           event.preventDefault();
-          const form = new FormData(event.currentTarget);
-          add.mutate({ name: textOf(form, "name"), role: textOf(form, "role") as Role });
-          event.currentTarget.reset();
+          const given = new FormData(event.currentTarget);
+          add.mutate({ name: textOf(given, "name"), role: textOf(given, "role") as Role });
         }}
       >
         <Field label="Name">
@@ -66,7 +68,12 @@ export function Tokens() {
         <Field label="Role">
           <Select name="role" options={ROLES} defaultValue="operator" />
         </Field>
-        <Button type="submit" className="min-h-9" disabled={!isOnline || add.isPending}>
+        <Button
+          type="submit"
+          className="min-h-9"
+          {...acting}
+          disabled={acting.disabled || add.isPending}
+        >
           Add token
         </Button>
       </form>
@@ -89,7 +96,7 @@ export function Tokens() {
                   <Button
                     look="danger"
                     aria-label={`Revoke ${token.name}`}
-                    disabled={!isOnline}
+                    {...acting}
                     onClick={() => setRevoking(token)}
                   >
                     Revoke
@@ -108,7 +115,8 @@ export function Tokens() {
             <p>Its browsers are logged out and its programs are refused at once.</p>
             <Button
               look="danger"
-              disabled={revoke.isPending}
+              {...acting}
+              disabled={acting.disabled || revoke.isPending}
               onClick={() => revoke.mutate(revoking.name)}
             >
               Revoke
@@ -122,7 +130,13 @@ export function Tokens() {
 
 /** The token, which is shown once. */
 function NewToken({ token, onClose }: { token: Schemas["NewTokenDocument"]; onClose: () => void }) {
-  const copy = () => navigator.clipboard.writeText(token.token).then(() => notify("copied"));
+  const copy = async () => {
+    // Browsers have no clipboard where the page comes over plain HTTP from another machine.
+    if (!("clipboard" in navigator))
+      throw new Error("this browser cannot copy here: select the token");
+    await navigator.clipboard.writeText(token.token);
+    notify("copied");
+  };
   return (
     <Dialog title={`Token ${token.name}`} onClose={onClose}>
       <div className="flex flex-col gap-3 p-4 text-sm">

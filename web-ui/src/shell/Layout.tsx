@@ -3,6 +3,7 @@ import { lazy, Suspense, useState } from "react";
 
 import { useAliveAt, useIsOnline } from "../live/live";
 import { classes } from "../ui/classes";
+import { Dialog } from "../ui/Dialog";
 import { timeText } from "../ui/time";
 import { Announcer } from "./Announcer";
 import { InboxCount } from "./InboxCount";
@@ -28,6 +29,7 @@ export function Layout() {
   const close = () => setOpen(null);
   const group = "Everywhere";
   useShortcuts([
+    { keys: "?", label: "Keys of this page", group, run: () => setOpen("legend") },
     { keys: "mod+k", label: "Command palette", group, run: () => setOpen("palette") },
     ...(mayStart ? [{ keys: "c", label: "Start a job", group, run: () => setOpen("start") }] : []),
     ...NAVIGATION.map(({ path, name = "", keys = "" }): Shortcut => ({
@@ -37,7 +39,7 @@ export function Layout() {
       run: () => void navigate({ to: path }),
     })),
   ]);
-  useKeyboard(() => setOpen("legend"));
+  useKeyboard();
   return (
     <div className="flex h-dvh flex-col md:flex-row">
       <a
@@ -140,14 +142,8 @@ function Offline() {
 function PhoneMenu({ onClose, onStart }: { onClose: () => void; onStart: () => void }) {
   const mayStart = useMay("operator");
   return (
-    <div className="fixed inset-0 z-40 flex flex-col bg-panel md:hidden">
-      <div className="flex items-center border-b border-line px-4 py-2">
-        <span className="font-semibold">More</span>
-        <button type="button" className="ml-auto min-h-10 px-2 text-soft" onClick={onClose}>
-          Close
-        </button>
-      </div>
-      <nav aria-label="More pages" className="flex flex-col gap-1 overflow-y-auto p-3">
+    <Dialog title="More" onClose={onClose} className="mt-auto mb-0 w-dvw max-w-none">
+      <nav aria-label="More pages" className="flex flex-col gap-1 p-3">
         {mayStart && (
           <button type="button" className={classes(NAV, "min-h-11")} onClick={onStart}>
             Start a job
@@ -160,6 +156,6 @@ function PhoneMenu({ onClose, onStart }: { onClose: () => void; onStart: () => v
         ))}
         <UserMenu />
       </nav>
-    </div>
+    </Dialog>
   );
 }

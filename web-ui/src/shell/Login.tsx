@@ -1,6 +1,7 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 
 import { messageOf } from "../api/problem";
+import { onSecret } from "../api/secret";
 import { Button } from "../ui/Button";
 import { logIn } from "./access";
 
@@ -9,6 +10,8 @@ export function Login({ problem }: { problem: unknown }) {
   const [token, setToken] = useState("");
   const [failure, setFailure] = useState(problem);
   const [isBusy, setBusy] = useState(false);
+  // Another tab of this browser has logged in: so is this one.
+  useEffect(() => onSecret(() => location.reload()), []);
   const submit = async () => {
     setBusy(true);
     try {

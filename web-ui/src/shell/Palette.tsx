@@ -50,7 +50,7 @@ export default function Palette({
         aria-label="Command"
         aria-expanded
         aria-controls="palette"
-        aria-activedescendant={`command-${current}`}
+        aria-activedescendant={shown.length === 0 ? undefined : `command-${current}`}
         placeholder="A page, an agent, a job, an action or words to search for"
         value={words}
         onChange={(event) => {
@@ -58,6 +58,7 @@ export default function Palette({
           setChosen(0);
         }}
         onKeyDown={(event) => {
+          if (event.nativeEvent.isComposing) return;
           if (event.key === "Enter") run(shown[current]);
           else if (event.key === "ArrowDown") setChosen(Math.min(current + 1, shown.length - 1));
           else if (event.key === "ArrowUp") setChosen(Math.max(current - 1, 0));

@@ -46,9 +46,8 @@ export function useRegisteredShortcuts(): readonly Shortcut[] {
   return entries.flatMap((entry) => entry.current);
 }
 
-/** Listen to the keyboard; `onLegend` is called for `?`. */
-export function useKeyboard(onLegend: () => void): void {
-  const legend = useEffectEvent(onLegend);
+/** Listen to the keyboard. */
+export function useKeyboard(): void {
   useEffect(() => {
     let typed = "";
     let typedAt = 0;
@@ -64,11 +63,7 @@ export function useKeyboard(onLegend: () => void): void {
       const hit = all.find(({ keys }) => keys === sequence) ?? all.find(({ keys }) => keys === key);
       typed = all.some(({ keys }) => keys.startsWith(`${sequence} `)) ? sequence : "";
       typedAt = now;
-      if (hit === undefined) {
-        if (key === "?") legend();
-        return;
-      }
-      if (typed !== "" && hit.keys !== sequence) return;
+      if (hit === undefined || (typed !== "" && hit.keys !== sequence)) return;
       typed = "";
       event.preventDefault();
       hit.run();
