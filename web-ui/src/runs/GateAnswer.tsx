@@ -41,7 +41,7 @@ function Pending({ item }: { item: ItemDocument }) {
           {conflict}
         </p>
       )}
-      <Link to={`/inbox/${item.id}`} className="self-start text-xs text-accent hover:underline">
+      <Link to={`/inbox/${item.id}`} className="self-start text-xs text-accent underline">
         Open in the inbox
       </Link>
     </section>

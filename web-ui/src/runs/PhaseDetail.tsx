@@ -73,7 +73,7 @@ function Facts({ node }: { node: NodeRow }) {
       )}
       {node.child_run_id !== null && (
         <Fact name="Run">
-          <Link to={`/runs/${node.child_run_id}`} className="text-accent hover:underline">
+          <Link to={`/runs/${node.child_run_id}`} className="text-accent underline">
             {node.child_run_id}
           </Link>
         </Fact>
@@ -97,7 +97,7 @@ function Facts({ node }: { node: NodeRow }) {
       {node.exit_code !== null && <Fact name="Exit code">{node.exit_code}</Fact>}
       {node.kept_from !== null && (
         <Fact name="Kept from">
-          <Link to={`/runs/${node.kept_from}`} className="text-accent hover:underline">
+          <Link to={`/runs/${node.kept_from}`} className="text-accent underline">
             {node.kept_from}
           </Link>
         </Fact>
@@ -127,7 +127,7 @@ function JobLink({ node, id }: { node: NodeRow; id: string }) {
   const worker = outline.data?.executions.at(-1)?.worker;
   return (
     <>
-      <Link to={`/jobs/${id}`} className="text-accent hover:underline">
+      <Link to={`/jobs/${id}`} className="text-accent underline">
         {id}
       </Link>{" "}
       {node.job_status !== null && (
@@ -195,7 +195,7 @@ function Attempts({ node }: { node: NodeRow }) {
             <State status={attempt.status} />
             <Ago at={attempt.began_at} />
             {attempt.job_id !== null && (
-              <Link to={`/jobs/${attempt.job_id}`} className="text-accent hover:underline">
+              <Link to={`/jobs/${attempt.job_id}`} className="text-accent underline">
                 {attempt.job_id}
               </Link>
             )}

@@ -96,7 +96,7 @@ function Line({ line }: { line: EventLine }) {
         <Link
           to={`/jobs/${line.job.id}`}
           {...(line.job.seq > 0 && { hash: String(line.job.seq) })}
-          className="text-xs leading-5 text-accent hover:underline"
+          className="text-xs leading-5 text-accent underline"
         >
           {line.job.seq > 0 ? `#${line.job.seq}` : "job"}
           <span className="sr-only"> of {line.job.id}</span>

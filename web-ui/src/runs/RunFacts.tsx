@@ -50,7 +50,7 @@ export function RunFacts({ run }: { run: RunDocument }) {
           <ul>
             {run.child_runs.map((id) => (
               <li key={id}>
-                <Link to={`/runs/${id}`} className="text-accent hover:underline">
+                <Link to={`/runs/${id}`} className="text-accent underline">
                   {id}
                 </Link>
               </li>

@@ -74,7 +74,7 @@ function Origin({ run }: { run: RunDocument }) {
       id !== null && (
         <span key={word}>
           {word}{" "}
-          <Link to={`/runs/${id}`} className="text-accent hover:underline">
+          <Link to={`/runs/${id}`} className="text-accent underline">
             {id}
           </Link>
         </span>

@@ -155,7 +155,7 @@ function DeadTime({ dead }: { dead: readonly Span[] }) {
   if (longest.length === 0) return <p className="text-faint">Something worked all the time.</p>;
   return (
     <section aria-label="Dead time">
-      <h3 className="font-semibold text-faint uppercase">Dead time</h3>
+      <h2 className="font-semibold text-faint uppercase">Dead time</h2>
       <ol className="flex flex-col gap-0.5">
         {longest.slice(0, 10).map((span) => (
           <li key={span.from}>

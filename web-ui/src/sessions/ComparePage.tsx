@@ -29,7 +29,7 @@ export default function ComparePage() {
       aside={
         <Link
           to={`/compare/${right}/${left}`}
-          className="inline-flex min-h-11 items-center text-sm text-accent hover:underline md:min-h-8"
+          className="inline-flex min-h-11 items-center text-sm text-accent underline md:min-h-8"
         >
           Change sides
         </Link>
@@ -59,7 +59,7 @@ function Shown({ comparison }: { comparison: Comparison }) {
             <Link
               to={`/sessions/${left.id}`}
               hash={String(common)}
-              className="text-accent hover:underline"
+              className="text-accent underline"
             >
               #{common}
             </Link>

@@ -62,7 +62,7 @@ export function CompareSide({ side, name }: { side: Side; name: string }) {
         <div className="flex flex-col gap-1">
           <p className="flex flex-wrap items-center gap-2">
             <State status={outcome.status} />
-            <Link to={`/jobs/${outcome.job_id}`} className="text-accent hover:underline">
+            <Link to={`/jobs/${outcome.job_id}`} className="text-accent underline">
               {outcome.job_id}
             </Link>
           </p>

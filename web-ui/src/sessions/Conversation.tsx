@@ -44,7 +44,7 @@ export function Conversation({
       type="button"
       {...acting}
       onClick={() => onFork(number)}
-      className="min-h-11 text-accent hover:underline disabled:text-faint md:min-h-0"
+      className="min-h-11 text-accent underline disabled:text-faint md:min-h-0"
     >
       Fork here<span className="sr-only">, after message {number}</span>
     </button>

@@ -131,12 +131,7 @@ function Rest({ size, onExpand }: { size: number; onExpand?: () => Promise<void>
   return (
     <p className="text-xs text-faint">
       {formatSize(size)} in all ·{" "}
-      <button
-        type="button"
-        disabled={isLoading}
-        onClick={load}
-        className="text-accent hover:underline"
-      >
+      <button type="button" disabled={isLoading} onClick={load} className="text-accent underline">
         Show all
       </button>
     </p>

@@ -12,10 +12,7 @@ export function SessionFacts({ session }: { session: SessionDocument }) {
   return (
     <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-1 text-sm md:grid-cols-[auto_1fr_auto_1fr]">
       <Fact name="Agent">
-        <Link
-          to={`/agents/${encodeURIComponent(session.agent)}`}
-          className="text-accent hover:underline"
-        >
+        <Link to={`/agents/${encodeURIComponent(session.agent)}`} className="text-accent underline">
           {session.agent}
         </Link>
         {session.imported_from !== null && ` · imported from ${session.imported_from}`}
@@ -32,11 +29,7 @@ export function SessionFacts({ session }: { session: SessionDocument }) {
       </Fact>
       <Fact name="Cost">
         {usdText(session.cost_usd)} in{" "}
-        <Link
-          to="/jobs"
-          search={{ q: `session:${session.id}` }}
-          className="text-accent hover:underline"
-        >
+        <Link to="/jobs" search={{ q: `session:${session.id}` }} className="text-accent underline">
           {session.job_count === 1 ? "1 job" : `${session.job_count} jobs`}
         </Link>
       </Fact>
@@ -53,7 +46,7 @@ export function SessionFacts({ session }: { session: SessionDocument }) {
           <Link
             to={`/sessions/${session.parent_session_id}`}
             hash={String(session.base_messages)}
-            className="text-accent hover:underline"
+            className="text-accent underline"
           >
             {session.parent_session_id}
           </Link>{" "}
@@ -94,7 +87,7 @@ function Copy({ text }: { text: string }) {
       <button
         type="button"
         onClick={copy}
-        className="inline-flex min-h-11 items-center text-xs text-accent hover:underline md:min-h-0"
+        className="inline-flex min-h-11 items-center text-xs text-accent underline md:min-h-0"
       >
         copy<span className="sr-only"> {text}</span>
       </button>

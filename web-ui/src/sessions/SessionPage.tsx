@@ -76,7 +76,7 @@ function Shown({ session, asOf }: { session: SessionDocument; asOf: number }) {
         {working !== null && (
           <span>
             in use by{" "}
-            <Link to={`/jobs/${working}`} className="text-accent hover:underline">
+            <Link to={`/jobs/${working}`} className="text-accent underline">
               {working}
             </Link>
           </span>

@@ -34,7 +34,7 @@ function Does({ action, name }: { action: Declared["action"]; name: string }) {
             A job of{" "}
             <Link
               to={`/agents/${encodeURIComponent(action.agent)}`}
-              className="text-accent hover:underline"
+              className="text-accent underline"
             >
               {action.agent}
             </Link>
@@ -63,7 +63,7 @@ function Does({ action, name }: { action: Declared["action"]; name: string }) {
           A run of{" "}
           <Link
             to={`/workflows/${encodeURIComponent(action.workflow)}`}
-            className="text-accent hover:underline"
+            className="text-accent underline"
           >
             {action.workflow}
           </Link>

@@ -36,7 +36,7 @@ export function StartRun({ workflow, onClose }: { workflow: Workflow; onClose: (
       notify(`The run ${made.id} is started.`);
       void navigate({ to: `/runs/${made.id}` });
     },
-    onError: (error) => setProblems(problemsByInput(messageOf(error), Object.keys(specs))),
+    onError: ({ message }) => setProblems(problemsByInput(message, Object.keys(specs))),
   });
   return (
     <Dialog title={`Start ${workflow.name}`} onClose={onClose}>

@@ -74,7 +74,7 @@ function Triggers({ definition: { name, triggers } }: { definition: Definition }
           <Link
             to="/schedules"
             search={{ schedule: `workflow:${name}/${schedule}` }}
-            className="text-accent hover:underline"
+            className="text-accent underline"
           >
             {schedule}
           </Link>{" "}

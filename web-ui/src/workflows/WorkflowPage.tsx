@@ -172,7 +172,7 @@ function LastRuns({ name }: { name: string }) {
       {runs.isSuccess && rows.length === 0 && <Empty>It never ran.</Empty>}
       {rows.length > 0 && <RunRows rows={rows.slice(0, SHOWN_RUNS)} label="Last runs" />}
       {rows.length > SHOWN_RUNS && (
-        <Link to="/runs" search={{ q }} className="text-sm text-accent hover:underline">
+        <Link to="/runs" search={{ q }} className="text-sm text-accent underline">
           All its runs
         </Link>
       )}
