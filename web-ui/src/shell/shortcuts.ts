@@ -1,6 +1,6 @@
 /** Keys of the page. What is registered is what the legend (`?`) shows. */
 
-import { useEffect, useEffectEvent, useSyncExternalStore } from "react";
+import { useEffect, useRef, useSyncExternalStore } from "react";
 
 export interface Shortcut {
   /** A key (`j`, `?`, `Escape`), a sequence (`g h`), or with Control or Command: `mod+k`. */
@@ -22,15 +22,13 @@ function changed(next: typeof registered): void {
 
 /** Register keys while the component is shown. Later components come first. */
 export function useShortcuts(shortcuts: readonly Shortcut[]): void {
-  const latest = useEffectEvent(() => shortcuts);
+  const latest = useRef(shortcuts);
   useEffect(() => {
-    const entry = {
-      get current() {
-        return latest();
-      },
-    };
-    changed([entry, ...registered]);
-    return () => changed(registered.filter((other) => other !== entry));
+    latest.current = shortcuts;
+  });
+  useEffect(() => {
+    changed([latest, ...registered]);
+    return () => changed(registered.filter((other) => other !== latest));
   }, []);
 }
 
