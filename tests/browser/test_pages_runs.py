@@ -31,10 +31,8 @@ async def fleet(new_fleet: Callable[..., FleetWorld]) -> FleetWorld:
 
 def phase(page: Page, look: Look, name: str) -> Locator:
     """A phase: a box of the graph, or on a phone a row of the list."""
-    role = page.get_by_role(
-        "treeitem" if look.is_phone else "button", name=re.compile(f"^{name}, ")
-    )  # type: ignore[arg-type]
-    return role.first
+    label = re.compile(f"^{name}, ")
+    return page.get_by_role("treeitem" if look.is_phone else "button", name=label)
 
 
 async def is_within(page: Page) -> bool:

@@ -107,6 +107,30 @@ async def test_sessions_come_page_by_page(new_fleet: NewFleet, visit: Visitors) 
     await expect(alice.page.get_by_role("button", name="Show more")).to_have_count(0)
 
 
+async def test_ended_sessions_are_cleaned_up_after_a_look(
+    fleet: FleetWorld, visit: Visitors
+) -> None:
+    ended = await session_of(fleet, await fleet.run("hello"))
+    kept = await session_of(fleet, await fleet.run("talker"))
+    alice = await visit(fleet, "/sessions")
+    page = alice.page
+    rows = page.get_by_role("list", name="Sessions").get_by_role("listitem")
+    await expect(rows).to_have_count(2)
+    await page.get_by_role("button", name="Clean up").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label(re.compile("^Unused")).fill("1ms")
+    await page.keyboard.press("Enter")
+    await expect(dialog).to_contain_text("1 session would be cleaned up")
+    await expect(dialog).to_contain_text(ended)
+    assert await alice.axe() == []
+    await expect(rows).to_have_count(2)
+
+    await dialog.get_by_role("button", name="Clean up 1 session").click()
+
+    await expect(rows).to_have_count(1)
+    await expect(rows.get_by_role("link").first).to_have_attribute("href", f"/sessions/{kept}")
+
+
 @every_look
 async def test_a_session_shows_its_family_and_its_conversation(
     new_fleet: NewFleet, visit: Visitors, look: Look

@@ -1,6 +1,6 @@
 import { classes } from "../ui/classes";
 import { usdText } from "../ui/money";
-import { spanText } from "../ui/time";
+import { spanText, useNow } from "../ui/time";
 import { countsText, shortCountsText, type Phase } from "./phase";
 
 /** What the list and the graph say of a phase, in two lines: its name and time; what it does, and its cost. */
@@ -31,7 +31,7 @@ export function PhaseFacts({
           </span>
         )}
         <span className="ml-auto shrink-0 text-xs text-faint">
-          {phase.seconds === null ? "" : spanText(phase.seconds)}
+          {phase.growsFrom === null ? fixedText(phase) : <Growing phase={phase} />}
         </span>
       </span>
       {!isShort && (
@@ -46,6 +46,15 @@ export function PhaseFacts({
       )}
     </span>
   );
+}
+
+function fixedText({ seconds }: Phase): string {
+  return seconds === null ? "" : spanText(seconds);
+}
+
+function Growing({ phase: { seconds, growsFrom } }: { phase: Phase }) {
+  const now = useNow();
+  return spanText((seconds ?? 0) + Math.max(0, now - (growsFrom ?? now)) / 1_000);
 }
 
 /** What a phase is: `agent writer`, `gate approve`, `block, iteration 2 of at most 3`. */

@@ -20,6 +20,7 @@ export function phasesOfDefinition(declared: readonly Declared[], folder = ""): 
       isLost: false,
       note: phase.when === null ? null : `when ${phase.when}`,
       seconds: null,
+      growsFrom: null,
       cost: null,
       dependsOn: phase.depends_on.map((name) => folder + name),
       isGroup: inside.length > 0 || phase.loop !== null || phase.for_each !== null,

@@ -8,17 +8,17 @@ export type NodeRow = Schemas["NodeRow"];
 const DONE = ["succeeded", "skipped"];
 const FAILED = ["failed", "cancelled"];
 
-/** Return the phases of a run. */
-export function phasesOfRun(nodes: readonly NodeRow[]): Phase[] {
-  return nodes.map((node) => phaseOf(node, dependencies(node)));
+/** Return the phases of a run, as they were `asOf` a moment in milliseconds. */
+export function phasesOfRun(nodes: readonly NodeRow[], asOf: number): Phase[] {
+  return nodes.map((node) => phaseOf(node, dependencies(node), asOf));
 }
 
-function phaseOf(node: NodeRow, dependsOn: string[]): Phase {
+function phaseOf(node: NodeRow, dependsOn: string[], asOf: number): Phase {
   const instances = node.nodes.filter((inner) => inner.path.startsWith(`${node.path}[`));
   const inside =
     instances.length > 0
-      ? node.nodes.map((inner, place) => phaseOf(inner, before(node.nodes, place)))
-      : phasesOfRun(node.nodes);
+      ? node.nodes.map((inner, place) => phaseOf(inner, before(node.nodes, place), asOf))
+      : phasesOfRun(node.nodes, asOf);
   return {
     path: node.path,
     name: node.label ?? lastPart(node.path),
@@ -28,12 +28,19 @@ function phaseOf(node: NodeRow, dependsOn: string[]): Phase {
     isLost: node.lost !== null,
     note: noteOf(node),
     seconds: node.duration_seconds,
+    growsFrom: isWorking(node) ? asOf : null,
     cost: node.cost_usd,
     dependsOn,
     isGroup: inside.length > 0 || node.kind === "block" || node.total !== null,
     counts: countsOf(node, instances),
     inside,
   };
+}
+
+/** Whether its time passes: what waits for a worker or is lost is not worked on. */
+function isWorking(node: NodeRow): boolean {
+  const isOpen = ["running", "paused"].includes(node.status) && node.lost === null;
+  return isOpen && (node.job_status === null || node.job_status === "running");
 }
 
 /** Items stand beside each other; an iteration, and the command that ends a loop, follow what was before. */

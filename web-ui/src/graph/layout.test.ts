@@ -15,6 +15,7 @@ function phase(path: string, dependsOn: string[] = [], inside: Phase[] = []): Ph
     isLost: false,
     note: null,
     seconds: null,
+    growsFrom: null,
     cost: null,
     dependsOn,
     isGroup: inside.length > 0,

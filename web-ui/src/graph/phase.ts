@@ -15,6 +15,8 @@ export interface Phase {
   /** What it waits for, why it failed, or what it was declared with: one line. */
   note: string | null;
   seconds: number | null;
+  /** Since when the seconds grow, in milliseconds; null when they do not. */
+  growsFrom: number | null;
   cost: number | null;
   /** The paths of the phases beside it that it waits for. */
   dependsOn: string[];

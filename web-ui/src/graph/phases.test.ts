@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import type { Schemas } from "../api/types";
 import { withDeclared } from "./declared_rest";
 import { findDeclared, phasesOfDefinition } from "./from_definition";
-import { phasesOfRun, type NodeRow } from "./from_run";
+import { phasesOfRun as phasesAsOf, type NodeRow } from "./from_run";
 import { listMove, MOST_LISTED, rowsOf, type Opened } from "./list_rows";
 import { countsText, findPhase, type Phase } from "./phase";
 import { MOST_DRAWN, shownOf } from "./shown";
@@ -63,6 +63,8 @@ function declared(name: string, action: Action, given: Partial<Schemas["Phase"]>
 }
 
 const WAIT: Action = { kind: "wait", duration: "5m", until: null, event: null };
+const AS_OF = 5_000;
+const phasesOfRun = (nodes: NodeRow[]) => phasesAsOf(nodes, AS_OF);
 const NOTHING: Opened = { open: new Map(), limits: new Map() };
 
 it("names what phases wait for by their paths", () => {
@@ -125,6 +127,16 @@ it("says why a phase waits, failed or was skipped", () => {
     "its condition is false",
     "its worker is gone",
   ]);
+});
+
+it("lets the time of a phase grow while it is worked on", () => {
+  const grows = phasesOfRun([
+    node("a", { status: "running", job_status: "running" }),
+    node("b", { status: "paused" }),
+    node("c", { status: "running", job_status: "suspended" }),
+    node("d", { status: "succeeded", job_status: "completed" }),
+  ]).map(({ growsFrom }) => growsFrom);
+  expect(grows).toEqual([AS_OF, AS_OF, null, null]);
 });
 
 it("draws the iteration that says most, or the chosen one, without a frame of its own", () => {

@@ -48,7 +48,7 @@ function Shown({ run, asOf, reference }: { run: RunDocument; asOf: number; refer
   const navigate = useNavigate();
   const isNarrow = !useMedia(IS_WIDE);
   const definition = useDefinition(run);
-  const phases = usePhases(run, definition);
+  const phases = usePhases(run, asOf, definition);
   const acts = useRunActs(run);
   const [dialog, setDialog] = useState<{ name: RunDialogName; about: string | null } | null>(null);
   const view =

@@ -39,11 +39,11 @@ export function useDefinition(run: RunDocument): Definition | null {
 }
 
 /** The phases of a run, with those inside groups that it has not come to. */
-export function usePhases(run: RunDocument, definition: Definition | null): Phase[] {
+export function usePhases(run: RunDocument, asOf: number, definition: Definition | null): Phase[] {
   return useMemo(() => {
-    const phases = phasesOfRun(run.nodes);
+    const phases = phasesOfRun(run.nodes, asOf);
     return definition === null
       ? phases
       : withDeclared(phases, phasesOfDefinition(definition.phases));
-  }, [run, definition]);
+  }, [run, asOf, definition]);
 }

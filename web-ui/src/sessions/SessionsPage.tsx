@@ -1,10 +1,14 @@
 import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
 
+import { useActing } from "../shell/acting";
 import { useAddressSearch } from "../shell/address";
+import { Button } from "../ui/Button";
 import { FilterField, type Chip } from "../ui/FilterField";
 import { Empty, Failure, Loading, Page } from "../ui/Page";
 import { focusedRow, useRowKeys } from "../ui/row_keys";
 import { ShowMore } from "../ui/ShowMore";
+import { CleanupDialog } from "./CleanupDialog";
 import { CompareBar } from "./CompareBar";
 import { SessionRows } from "./SessionRows";
 import { usePicked } from "./use_picked";
@@ -27,6 +31,8 @@ export default function SessionsPage() {
   const navigate = useNavigate();
   const sessions = useSessions(q);
   const picks = usePicked();
+  const cleaning = useActing("admin");
+  const [isCleaning, setCleaning] = useState(false);
   const rows = sessions.data?.pages.flatMap((page) => page.data) ?? [];
   const group = "Sessions";
   useRowKeys(group, "session", [
@@ -51,7 +57,14 @@ export default function SessionsPage() {
     },
   ]);
   return (
-    <Page title="Sessions">
+    <Page
+      title="Sessions"
+      aside={
+        <Button {...cleaning} onClick={() => setCleaning(true)}>
+          Clean up
+        </Button>
+      }
+    >
       <FilterField
         value={q}
         onChange={(filter) =>
@@ -74,6 +87,7 @@ export default function SessionsPage() {
       {rows.length > 0 && <SessionRows rows={rows} picks={picks} />}
       <ShowMore pages={sessions} />
       <CompareBar picks={picks} />
+      {isCleaning && <CleanupDialog onClose={() => setCleaning(false)} />}
     </Page>
   );
 }
