@@ -113,6 +113,7 @@ class FleetWorld:
         """Without a last slash: `fleet.url + "/inbox"` is a page."""
         text = FLEET.format(name=name, web=json.dumps(settings), agents=agents)
         self.pasture = Pasture(folder, server, text)
+        self.shows_dashboard = True
         self._environ = dict(environ or {})
         self._daemon: Trial | None = None
 

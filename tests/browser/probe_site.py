@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nightherd.model.access.role import Role
+from nightherd.web.page import UI
 from web.browser import named_token, new_code, on_port, origin_of
 from web.web_world import World
 
@@ -26,6 +27,7 @@ class ProbeSite:
         self.world = world
         self.origin = origin_of(world)
         self.url = self.origin
+        self.shows_dashboard = ui == UI
         self._ui = ui
 
     def put(self, body: str = "", script: str = "") -> None:

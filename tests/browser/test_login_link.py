@@ -13,7 +13,7 @@ from browser.fleet_world import FleetWorld
 from browser.probe_site import ProbeSite
 from browser.visitor import Visitors
 from nightherd.host.machine import user_name
-from nightherd.web.login_codes import LIFETIME_S
+from nightherd.web.access.login_codes import LIFETIME_S
 from nightherd.web.page import UI
 from nightherd.wiring.stores import random_text
 from web.browser import on_port

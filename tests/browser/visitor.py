@@ -34,6 +34,8 @@ class Host(Protocol):
 
     origin: str
     url: str
+    shows_dashboard: bool
+    """Whether its page is the dashboard, and not one of the test's own."""
 
     async def new_link(self, path: str = "/") -> str:
         """A page with a login code in its fragment."""
@@ -120,7 +122,8 @@ async def new_visitor(
     context.set_default_timeout(PATIENCE_MS)
     complaints = Complaints(fleet.origin)
     await complaints.listen(context)
-    await serve_chosen_ui(context, fleet.url)
+    if fleet.shows_dashboard:
+        await serve_chosen_ui(context, fleet.url)
     return Visitor(fleet, context, complaints, look)
 
 

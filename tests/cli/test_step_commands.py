@@ -10,8 +10,12 @@ from nightherd.cli.main import nightherd
 from nightherd.cli.next_steps import COMMANDS, advice_for, command_for
 from nightherd.errors import JobNotFoundError, RefusedError
 from nightherd.next_step import Action, NextStep
-from nightherd.web import fleet, inbox, jobs, runs, sessions, workflows, workspaces
+from nightherd.web import fleet, workspaces
+from nightherd.web.jobs import jobs
+from nightherd.web.people import inbox
 from nightherd.web.problem import REQUESTS, request_for
+from nightherd.web.sessions import sessions
+from nightherd.web.workflows import runs, workflows
 
 
 @pytest.mark.parametrize("action", Action)

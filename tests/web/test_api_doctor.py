@@ -12,8 +12,8 @@ from nightherd.errors import NightherdError, StateError
 from nightherd.model.access.role import Role
 from nightherd.model.doctor import Level
 from nightherd.views.doctor import doctor_document
-from nightherd.web.doctor_process import Diagnosis, run_doctor
-from nightherd.web.examiner import KEPT, Examiner
+from nightherd.web.health.doctor_process import Diagnosis, run_doctor
+from nightherd.web.health.examiner import KEPT, Examiner
 from surfaces.drivers import Cli
 from web.browser import named_token, on_port
 from web.web_world import ENVIRON, FLEET, served

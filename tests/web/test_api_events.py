@@ -16,7 +16,7 @@ from nightherd.model.journal.event import AssistantEvent, describe
 from nightherd.model.journal.live_text import TextDelta
 from nightherd.model.journal.system import ExecutionStarted
 from nightherd.model.usage import Totals
-from nightherd.web import job_tail, tails
+from nightherd.web.streams import job_tail, tails
 from web.web_world import World, following, served, until
 
 FOLLOWERS = 50

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nightherd.daemon.control import daemon_row
 from nightherd.daemon.record import make_record
 from nightherd.model.access.role import Role
-from nightherd.web import reload as path_of_reload
+from nightherd.web.health import reload as path_of_reload
 from web.browser import named_token, on_port
 from web.web_world import World, served
 

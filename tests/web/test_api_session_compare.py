@@ -59,9 +59,9 @@ def test_files_of_two_sessions_are_compared(
 
             listed = (await world.get(path)).data
             patched = (await world.get(path + "?patch=true")).data
-            monkeypatch.setattr("nightherd.web.session_reading.LARGEST_PATCH", 1)
+            monkeypatch.setattr("nightherd.web.sessions.session_reading.LARGEST_PATCH", 1)
             large = (await world.get(path + "?patch=true")).data
-            monkeypatch.setattr("nightherd.web.session_reading.MOST_FILES", 0)
+            monkeypatch.setattr("nightherd.web.sessions.session_reading.MOST_FILES", 0)
             many = (await world.get(path)).data
 
             (file,) = listed["files"]

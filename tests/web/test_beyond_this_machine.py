@@ -17,7 +17,7 @@ from components import Components
 from nightherd.errors import ConfigError, ConfigInvalidError
 from nightherd.model.access.role import Role
 from nightherd.model.access.web import Tls, Web, dashboard_url
-from nightherd.web.addressed import Addresses, networks_of, place_of
+from nightherd.web.access.addressed import Addresses, networks_of, place_of
 from nightherd.web.ports import addresses_of, find_certificate
 from nightherd.wiring.fleets import load_fleet
 from web.browser import log_in, on_port

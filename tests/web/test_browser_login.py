@@ -10,7 +10,7 @@ import pytest
 from nightherd.engine.operations.tokens import revoke_token
 from nightherd.host.machine import user_name
 from nightherd.model.access.role import Role
-from nightherd.web.login_codes import FAILURES, LIFETIME_S, PAUSE_S, FailedLogins, LoginCodes
+from nightherd.web.access.login_codes import FAILURES, LIFETIME_S, PAUSE_S, FailedLogins, LoginCodes
 from nightherd.wiring.stores import random_text
 from web.browser import (
     from_page,

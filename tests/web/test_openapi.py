@@ -20,8 +20,8 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 
+from nightherd.web.access.guard import Door
 from nightherd.web.api_context import ApiContext
-from nightherd.web.guard import Door
 from nightherd.web.ports import Port
 from nightherd.web.server import OPENAPI
 from web.web_world import FLEET, served, write_fleet

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from nightherd.web.addressed import Addresses
-from nightherd.web.guard import Door
-from nightherd.web.identify import Identify
+from nightherd.web.access.addressed import Addresses
+from nightherd.web.access.guard import Door
+from nightherd.web.access.identify import Identify
 from nightherd.web.page import with_base
 from nightherd.web.ports import Port
 from web.browser import on_port

@@ -16,7 +16,7 @@ from nightherd.model.access.web import Web, WebPush, contact_of
 from nightherd.model.push.keys import decode_key, is_point
 from nightherd.model.push.subscription import MOST_DEVICES, PushSubscription
 from nightherd.state.push_keys import KEYS_FILE
-from nightherd.web.push import end_devices_without_login
+from nightherd.web.people.push import end_devices_without_login
 from nightherd.web.server import make_api
 from runtimes.notify.push_service import Browser, PushService, push_service
 from web.browser import log_in, logged_in, login_headers, named_token, new_code, on_port

@@ -11,8 +11,8 @@ import pytest
 from fastapi.routing import APIRoute
 
 from nightherd.model.access.role import Role
-from nightherd.web.caller import PUBLIC, declared_role
-from nightherd.web.guard import HEALTH, LOGIN, needs_credential
+from nightherd.web.access.caller import PUBLIC, declared_role
+from nightherd.web.access.guard import HEALTH, LOGIN, needs_credential
 from nightherd.web.server import OPENAPI, make_app
 from web.browser import named_token, on_port
 from web.web_world import served

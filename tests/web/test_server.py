@@ -21,7 +21,8 @@ from nightherd.host.system import random_text
 from nightherd.model.access.web import Web
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.webhooks import Webhooks, sign_github
-from nightherd.web import guard, protocol
+from nightherd.web import protocol
+from nightherd.web.access import guard
 from nightherd.web.api_context import ApiContext
 from nightherd.web.ports import Port, ports_of
 from nightherd.web.server import make_app, serve

@@ -17,8 +17,8 @@ from nightherd.model.journal.live_text import TextDelta
 from nightherd.model.journal.system import ExecutionStarted
 from nightherd.views.stream_cursor import Place
 from nightherd.views.stream_rows import StreamRows
-from nightherd.web import change_tail, stream_follower, tails
-from nightherd.web.change_tail import Changes, ChangeTail
+from nightherd.web.streams import change_tail, stream_follower, tails
+from nightherd.web.streams.change_tail import Changes, ChangeTail
 from web.run_world import serving_runs, start, work_on
 from web.stream_world import Heard, Listener, listening
 from web.web_world import World, served, until

@@ -63,8 +63,8 @@ async def serve_api(
     """Serve until cancelled; once started, it passes on the ports it listens on, or None without an API."""
     from nightherd.web.api_context import open_api_context
     from nightherd.web.hooks import warn_without_secret
+    from nightherd.web.people.push import end_devices_without_login
     from nightherd.web.ports import ports_of
-    from nightherd.web.push import end_devices_without_login
     from nightherd.web.server import make_app, serve
 
     if any(find_spec(name) is None for name in NEEDED):

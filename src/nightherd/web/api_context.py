@@ -32,13 +32,13 @@ from nightherd.ports import (
 )
 from nightherd.views.status import DaemonRow
 from nightherd.views.stream_rows import StreamRows
-from nightherd.web.change_tail import ChangeTail
+from nightherd.web.access.login_codes import FailedLogins, LoginCodes
 from nightherd.web.counters import Counters
-from nightherd.web.doctor_process import Diagnosis, run_doctor
-from nightherd.web.examiner import Examiner
-from nightherd.web.login_codes import FailedLogins, LoginCodes
+from nightherd.web.health.doctor_process import Diagnosis, run_doctor
+from nightherd.web.health.examiner import Examiner
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
-from nightherd.web.tails import Tails
+from nightherd.web.streams.change_tail import ChangeTail
+from nightherd.web.streams.tails import Tails
 from nightherd.wiring.fleets import open_config
 from nightherd.wiring.index import open_costs, open_outlines, open_search
 from nightherd.wiring.machine import boot_id, is_at_work

@@ -24,8 +24,8 @@ from nightherd.views.config import (
     pending_reload,
     problems_of_agent,
 )
+from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
-from nightherd.web.caller import needs
 from nightherd.web.documents import answers, document
 from nightherd.wiring.stores import known_secrets
 

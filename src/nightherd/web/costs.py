@@ -16,8 +16,8 @@ from nightherd.views.costs import (
     read_zone,
     show_costs,
 )
+from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
-from nightherd.web.caller import needs
 from nightherd.web.documents import answers, document
 from nightherd.wiring.machine import local_zone
 

@@ -15,8 +15,8 @@ from nightherd.errors import NotFoundError
 from nightherd.model.access.role import Role
 from nightherd.ports import StateReader
 from nightherd.views.jobs import find_job_id
+from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
-from nightherd.web.caller import needs
 from nightherd.web.documents import refusals
 
 BYTES = "application/octet-stream"

@@ -17,8 +17,8 @@ from nightherd.views.job_document import failed_hooks
 from nightherd.views.notifications import failing_targets
 from nightherd.views.schedules import list_views, schedule_row
 from nightherd.views.status import StatusDocument, status_document
+from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
-from nightherd.web.caller import needs
 from nightherd.web.documents import answers, document
 from nightherd.web.operations import FromSender, perform_for
 from nightherd.wiring.machine import is_at_work

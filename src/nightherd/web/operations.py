@@ -28,8 +28,8 @@ from nightherd.errors import RefusedError
 from nightherd.model.access.role import Role
 from nightherd.model.inbox.item import Verdict
 from nightherd.model.jobs.job import Job
+from nightherd.web.access.caller import FromCaller, caller_of, needs, require
 from nightherd.web.api_context import ApiContext, OnSite, context_of
-from nightherd.web.caller import FromCaller, caller_of, needs, require
 from nightherd.web.documents import JSON
 from nightherd.web.socket_file import OPERATIONS
 from nightherd.wiring.machine import find_agent_above

@@ -20,9 +20,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse
 from starlette.types import Receive, Scope, Send
 
-from nightherd.web.guard import WAY, is_api
-from nightherd.web.identify import Identify
-from nightherd.web.security_headers import PAGE_POLICY
+from nightherd.web.access.guard import WAY, is_api
+from nightherd.web.access.identify import Identify
+from nightherd.web.access.security_headers import PAGE_POLICY
 
 UI = Path(__file__).parent / "ui"
 """The built dashboard."""

@@ -13,10 +13,10 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import RandomText
 from nightherd.model.inbox.token import WEB_PERSON
 from nightherd.model.webhooks import LOOPBACK, is_loopback
-from nightherd.web.addressed import Addresses, networks_of, place_of
+from nightherd.web.access.addressed import Addresses, networks_of, place_of
+from nightherd.web.access.guard import Door
+from nightherd.web.access.identify import Identify
 from nightherd.web.api_context import ApiContext
-from nightherd.web.guard import Door
-from nightherd.web.identify import Identify
 from nightherd.wiring.stores import ensure_web_token
 
 SHORTEST_TOKEN = 16

@@ -10,8 +10,8 @@ from nightherd.model.access.role import Role
 from nightherd.model.index.search import PAGE, SearchQuery
 from nightherd.model.index.search_terms import LONGEST
 from nightherd.views.search import HitRow, hit_rows, since_text
+from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
-from nightherd.web.caller import needs
 from nightherd.web.documents import NEXT, answers, document
 
 MOST = 100

@@ -21,54 +21,43 @@ from starlette.types import ASGIApp, Scope
 from nightherd.errors import RefusedError
 from nightherd.model.access.web import Tls
 from nightherd.web import (
-    answer_page,
-    bulk,
-    checkpoints,
     config,
     costs,
-    doctor,
     downloads,
-    exports,
-    home,
     hooks,
-    inbox,
+    operations,
+    page,
+    problem,
+    search,
+    workspaces,
+)
+from nightherd.web import fleet as fleet_paths
+from nightherd.web.access import login, tokens
+from nightherd.web.access.caller import check_role
+from nightherd.web.access.guard import LARGEST_HEAD, Door, Guard
+from nightherd.web.access.identify import Identify
+from nightherd.web.api_context import ApiContext
+from nightherd.web.health import doctor, logs, metrics, notify, reload, retention
+from nightherd.web.jobs import (
+    bulk,
+    checkpoints,
+    exports,
     job_events,
     job_forks,
     jobs,
     landing,
-    login,
-    logs,
-    metrics,
-    notify,
-    operations,
     outlines,
-    page,
-    problem,
-    push,
-    reload,
-    retention,
-    runs,
-    schedules,
-    search,
-    session_changes,
-    session_reading,
-    sessions,
-    slots,
-    stream,
-    tokens,
-    workflows,
-    workspaces,
 )
-from nightherd.web import fleet as fleet_paths
-from nightherd.web.api_context import ApiContext
-from nightherd.web.caller import check_role
-from nightherd.web.guard import LARGEST_HEAD, Door, Guard
-from nightherd.web.identify import Identify
 from nightherd.web.openapi import describe
 from nightherd.web.operations import PEER_USER
+from nightherd.web.people import answer_page, home, inbox, push
 from nightherd.web.ports import Port
 from nightherd.web.protocol import PatientProtocol
+from nightherd.web.schedules import schedules, slots
+from nightherd.web.sessions import session_changes, session_reading, sessions
 from nightherd.web.socket_file import inode_of, listen, remove
+from nightherd.web.streams import stream
+from nightherd.web.workflows import runs, workflows
 from nightherd.wiring.machine import user_name
 
 CLOSING_S = 2

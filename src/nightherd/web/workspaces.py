@@ -24,8 +24,8 @@ from nightherd.views.workspaces import (
     workspace_document,
     workspace_row,
 )
+from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
-from nightherd.web.caller import needs
 from nightherd.web.documents import NEXT, answers, document
 from nightherd.web.operations import FromSender
 

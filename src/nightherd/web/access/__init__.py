@@ -1,0 +1,1 @@
+"""Who may use the API: guard of every request, logins of browsers, roles, named tokens."""

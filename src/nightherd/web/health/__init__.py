@@ -1,0 +1,1 @@
+"""Paths of operators: checks, logs, notifications, retention, reloading, metrics."""

@@ -1,0 +1,1 @@
+"""Paths of jobs: lists, events, outlines, forks, checkpoints, landing, files."""

@@ -1,0 +1,1 @@
+"""Paths of schedules and their slots."""

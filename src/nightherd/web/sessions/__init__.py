@@ -1,0 +1,1 @@
+"""Paths of sessions: reading, changing, forking and comparing them."""

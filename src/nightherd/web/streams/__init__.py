@@ -1,0 +1,1 @@
+"""Server-sent events: one stream of everything a page shows, and of a run."""

@@ -1,0 +1,1 @@
+"""Paths of workflows and their runs."""
