@@ -157,10 +157,16 @@ LOOK_WITH_GIT = "git diff --stat"
 LOOK_WITHOUT = f"cat {PROGRAM}"
 
 
-def fleet_text(*, has_git: bool, has_native: bool, has_worktrees: bool) -> str:
-    """The fleet file. The agent with a limit is native where that is installed; its script is the same."""
+def fleet_text(
+    *, has_git: bool, has_native: bool, has_worktrees: bool, port: int | None = None
+) -> str:
+    """The fleet file. The agent with a limit is native where that is installed; its script is the same.
+
+    With a `port` its daemon serves the dashboard there.
+    """
     reviewer = REVIEWER.replace("LOOK", LOOK_WITH_GIT if has_git else LOOK_WITHOUT)
     inspector = INSPECTOR.replace("RUNTIME", "native" if has_native else "scripted")
     ship = SHIP.replace("PUSH", PUBLISH_WITH_GIT if has_git else PUBLISH_WITHOUT)
     agents = [FIXER, reviewer, EDITOR, inspector, *([COPYWRITER] if has_worktrees else [])]
-    return "\n".join(["fleet:\n  name: demo\n", ship, "agents:", *agents])
+    web = [] if port is None else [f"web: {{enabled: true, port: {port}}}\n"]
+    return "\n".join(["fleet:\n  name: demo\n", *web, ship, "agents:", *agents])

@@ -34,22 +34,22 @@ class DemoContext:
     git: str | None
     """The path of git."""
     fleet: Fleet
+    workers: Workers
+    """Processes of the demo's fleet."""
 
     @property
     def state_dir(self) -> Path:
         """Where the demo's fleet keeps its state."""
         return self.place / STATE_DIRECTORY
 
-    @property
-    def workers(self) -> Workers:
-        """Processes of the demo's fleet."""
-        return Workers(self.place, self.environ)
-
     def run(self, request: Submit) -> Finished:
         """Run a job here, and show what happens. One that does not complete is a fault of ours, unless it was cancelled."""
-        finished = run_and_watch(
-            self._client(), request, self.screen, is_shown=not self.screen.is_json
-        )
+        try:
+            finished = run_and_watch(
+                self._client(), request, self.screen, is_shown=not self.screen.is_json
+            )
+        finally:
+            self.workers.take_signals()
         self.show_result(finished)
         job = finished.job
         if job.status is JobStatus.CANCELLED:
@@ -89,7 +89,8 @@ class DemoContext:
 
     def go_on(self) -> None:
         """Let another worker do what is left, and show what it printed."""
-        self.show("\n".join(self.command("worker", "--until-idle")))
+        self.head(self.workers.go_on_title())
+        self.show("\n".join(self.workers.go_on()))
 
     def head(self, text: str) -> None:
         """Begin a section."""

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -24,6 +25,7 @@ from nightherd.cli.demo.fork import Forked, fork_and_merge
 from nightherd.cli.demo.kills import survive_kills
 from nightherd.cli.demo.stage import (
     REPOSITORY,
+    Workers,
     changes,
     find_git,
     has_worktrees,
@@ -33,13 +35,13 @@ from nightherd.cli.demo.stage import (
 )
 from nightherd.cli.demo.workflow import approve_and_push
 from nightherd.cli.fleet.init import write_fleet
-from nightherd.cli.invocation import invocation_of, json_option
+from nightherd.cli.invocation import DURATION, invocation_of, json_option
 from nightherd.cli.jobs.command import Finished
 from nightherd.cli.jobs.list import job_table
 from nightherd.cli.next_steps import command_for
 from nightherd.cli.screen.render import Screen, neutralise
 from nightherd.engine.operations.requests import Submit
-from nightherd.errors import NightherdError, RefusedError
+from nightherd.errors import NightherdError, RefusedError, UsageError
 from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.jobs.job import JobQuery
 from nightherd.model.text import shorten
@@ -66,15 +68,38 @@ JOURNAL_WIDTH = 260
     metavar="DIR",
     help="Directory to use; it is kept.",
 )
+@click.option("--web", is_flag=True, help="Show it in the dashboard too, until Ctrl-C.")
+@click.option(
+    "--for",
+    "span",
+    type=DURATION,
+    metavar="TIME",
+    help="With --web: end so long after the last act, as in 10m.",
+)
 @json_option
 @click.pass_context
-def demo(ctx: click.Context, keep: bool, directory: Path | None) -> None:
+def demo(
+    ctx: click.Context, keep: bool, directory: Path | None, web: bool, span: timedelta | None
+) -> None:
     """Watch scripted agents fix a real bug. Takes a few seconds; needs no API key and no network."""
     invocation = invocation_of(ctx)
+    if span is not None and not web:
+        raise UsageError("--for needs --web")
+    if web:
+        if invocation.screen.is_json:
+            raise UsageError("--web is for people; it does not go with --json")
+        from nightherd.cli.demo.dashboard import ensure_served
+
+        ensure_served()
     place = _make_place(invocation.cwd / directory if directory is not None else None)
     is_kept = keep or directory is not None
     try:
-        play(invocation.screen, place, invocation.environ, is_kept=is_kept)
+        if web:
+            from nightherd.cli.demo.served import play_served
+
+            play_served(invocation.screen, place, invocation.environ, is_kept=is_kept, span=span)
+        else:
+            play(invocation.screen, place, invocation.environ, is_kept=is_kept)
     finally:
         if not is_kept:
             shutil.rmtree(place, ignore_errors=True)
@@ -94,22 +119,27 @@ def _make_place(directory: Path | None) -> Path:
 def play(screen: Screen, place: Path, environ: Mapping[str, str], *, is_kept: bool) -> None:
     """Make the files, run the jobs and show the result."""
     demo, can_fork = prepare(screen, place, demo_environment(environ))
+    act(demo, can_fork=can_fork, is_kept=is_kept)
+
+
+def act(demo: DemoContext, *, can_fork: bool, is_kept: bool) -> None:
+    """Run the jobs, one act after another, and show the result."""
     demo.head(f"nightherd run {FIRST}")
     played = [demo.run(Submit(agent=FIRST))]
     _show_record(demo, played[-1])
     _show_diff(demo)
     played.append(survive_kills(demo))
-    diff = changes(place, demo.git, demo.environ)
+    diff = changes(demo.place, demo.git, demo.environ)
     played.extend(approve_and_push(demo))
     forked = fork_and_merge(demo, demo.git) if demo.git is not None and can_fork else Forked()
     played.extend(forked.jobs)
-    if screen.is_json:
+    if demo.screen.is_json:
         _show_document(demo, played, diff, forked, is_kept=is_kept)
     else:
         _show_jobs(demo, played)
         demo.head("Try next")
         for command in next_commands(
-            place if is_kept else None, has_git=demo.git is not None, has_fork=can_fork
+            demo.place if is_kept else None, has_git=demo.git is not None, has_fork=can_fork
         ):
             demo.show(f"  {command}")
 
@@ -121,16 +151,20 @@ def demo_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**isolated, "PATH": f"{here}{os.pathsep}{isolated.get('PATH', os.defpath)}"}
 
 
-def prepare(screen: Screen, place: Path, environ: Mapping[str, str]) -> tuple[DemoContext, bool]:
+def prepare(
+    screen: Screen, place: Path, environ: Mapping[str, str], *, port: int | None = None
+) -> tuple[DemoContext, bool]:
     """Make the repository and the fleet, and say what there is; whether sessions can be forked with their files."""
     git = find_git(environ)
     can_fork = has_worktrees(git, environ)
     lay_out(place, git, environ)
     has_native = can_run(RuntimeName("native"))
-    text = fleet_text(has_git=git is not None, has_native=has_native, has_worktrees=can_fork)
+    text = fleet_text(
+        has_git=git is not None, has_native=has_native, has_worktrees=can_fork, port=port
+    )
     fleet_file = write_fleet(place, text)[0]
     fleet = load_fleet(fleet_file, environ=environ, cwd=place).fleet
-    demo = DemoContext(screen, place, environ, git, fleet)
+    demo = DemoContext(screen, place, environ, git, fleet, Workers(place, environ))
     count = "five" if can_fork else "four"
     demo.head(f"A shop whose discounts raise the price, and {count} scripted agents")
     demo.show(f"{place}    (no key, no network; the tools and the files are real)")

@@ -18,7 +18,7 @@ RAISED = "2.00"
 def survive_kills(demo: DemoContext) -> Finished:
     """Run a detached job: kill its worker, suspend it at its limit, raise that, kill again; no check runs twice."""
     job_id = demo.detach(INSPECTOR)
-    _kill(demo, KILLED_AT[0], "nightherd worker")
+    _kill(demo, KILLED_AT[0])
     demo.go_on()
     waiting = demo.find(job_id)
     if (waiting.job.status, waiting.job.error_code) != (JobStatus.SUSPENDED, LimitName.SPEND.code):
@@ -26,7 +26,7 @@ def survive_kills(demo: DemoContext) -> Finished:
     demo.show_result(waiting)
     demo.show(f"  {waiting.job.error}")
     command = ("jobs", "resume", job_id, "--raise", f"spend={RAISED}")
-    _kill(demo, KILLED_AT[1], " ".join(("nightherd", *command)), *command)
+    _kill(demo, KILLED_AT[1], *command)
     demo.go_on()
     demo.head(f"cat {REPOSITORY}/{CHECKS}: every check ran, and none of them twice")
     counted = demo.workers.checks()
@@ -40,7 +40,8 @@ def survive_kills(demo: DemoContext) -> Finished:
     return finished
 
 
-def _kill(demo: DemoContext, check: int, shown: str, *command: str) -> None:
-    demo.head(f"{shown} & kill -9 $!")
+def _kill(demo: DemoContext, check: int, *command: str) -> None:
+    typed = [" ".join(("nightherd", *command))] if command else []
+    demo.head(demo.workers.kill_title(*typed))
     demo.workers.kill_one(check, *command)
     demo.show(f"killed in the middle of check {check} of {CHECK_COUNT}; the job got no signal")

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from nightherd.errors import NightherdError
@@ -152,15 +151,16 @@ def run_git(git: str, repository: Path, environ: Mapping[str, str], *arguments: 
 KILLED_AT = (1, 4)
 """The checks during which the worker is killed: before the job reaches its limit, and after that was raised."""
 PATIENCE_S = 60.0
+UNTIL_IDLE = ("worker", "--until-idle")
 LOOK_S = 0.02
 
 
-@dataclass(frozen=True, slots=True)
 class Workers:
     """Workers of the demo's fleet, as processes of their own."""
 
-    place: Path
-    environ: Mapping[str, str]
+    def __init__(self, place: Path, environ: Mapping[str, str]) -> None:
+        self.place = place
+        self.environ = environ
 
     def kill_one(self, check: int, *command: str) -> None:
         """Start a worker, or `command`, and kill it, as the kernel would, while the agent makes that check."""
@@ -168,14 +168,7 @@ class Workers:
 
     def kill_when(self, is_time: Callable[[], bool], *command: str) -> None:
         """Start a worker, or `command`, and kill it, as the kernel would, when it is time."""
-        worker = subprocess.Popen(
-            self._command(*command),
-            cwd=self.place,
-            env=dict(self.environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        worker = self._begin(*(command or ("worker",)))
         try:
             until = time.monotonic() + PATIENCE_S
             while not is_time():
@@ -186,10 +179,14 @@ class Workers:
             worker.kill()
             worker.wait()
 
+    def kill_title(self, command: str = "nightherd worker") -> str:
+        """What a person would type to do what `kill_when` does."""
+        return f"{command} & kill -9 $!"
+
     def go_on(self, *command: str) -> list[str]:
         """Let another worker finish the job, or run `command`; return what it printed."""
         done = subprocess.run(
-            self._command(*command),
+            self._words(*(command or UNTIL_IDLE)),
             cwd=self.place,
             env=dict(self.environ),
             stdin=subprocess.DEVNULL,
@@ -201,6 +198,17 @@ class Workers:
             raise NightherdError(f"the demo's next command failed: {done.stderr.strip()}")
         return done.stdout.splitlines()
 
+    def go_on_title(self) -> str:
+        """What a person would type to do what `go_on` does."""
+        return f"nightherd {' '.join(UNTIL_IDLE)}"
+
+    def wait_for_person(self, is_answered: Callable[[], bool], say: Callable[[str], None]) -> bool:
+        """Let a person answer; False when none can."""
+        return False
+
+    def take_signals(self) -> None:
+        """Take back the signals that running a job has used; nothing has to be stopped before this process ends."""
+
     def checks(self) -> list[str]:
         """Return what the agent has written: one line for each check that really ran."""
         try:
@@ -208,8 +216,18 @@ class Workers:
         except FileNotFoundError:
             return []
 
-    def _command(self, *command: str) -> list[str]:
+    def _begin(self, *command: str) -> subprocess.Popen[bytes]:
+        """Start a command whose output nobody reads."""
+        return subprocess.Popen(
+            self._words(*command),
+            cwd=self.place,
+            env=dict(self.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def _words(self, *command: str) -> list[str]:
         fleet, state = self.place / "nightherd.yaml", self.place / ".nightherd"
         options = ["--config", str(fleet), "--state-dir", str(state), "--color", "never"]
-        words = command or ("worker", "--until-idle")
-        return [sys.executable, "-m", "nightherd", *options, *words]
+        return [sys.executable, "-m", "nightherd", *options, *command]

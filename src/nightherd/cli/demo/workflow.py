@@ -20,14 +20,15 @@ def approve_and_push(demo: DemoContext) -> list[Finished]:
     Return the jobs of its phases, first to last.
     """
     run_id = _start(demo)
-    demo.head("nightherd worker & kill -9 $!")
-    demo.workers.kill_when(lambda: _status(demo, run_id) is RunStatus.PAUSED, "worker")
+    demo.head(demo.workers.kill_title())
+    demo.workers.kill_when(lambda: _is_waiting(demo, run_id))
     demo.show("the worker is killed while the run waits; nothing has arrived at the remote")
     arrived = published(demo.place, demo.git, demo.environ)
     if arrived:
         raise NightherdError(f"something was pushed without approval: {arrived}")
     demo.show("\n".join(demo.command("inbox")))
-    demo.show("\n".join(demo.command("inbox", "approve", "@last")))
+    if not demo.workers.wait_for_person(lambda: not _is_waiting(demo, run_id), demo.show):
+        demo.show("\n".join(demo.command("inbox", "approve", "@last")))
     demo.go_on()
     demo.show("\n".join(demo.command("runs", "show", run_id, "--all")))
     arrived = published(demo.place, demo.git, demo.environ)
@@ -51,6 +52,10 @@ def _status(demo: DemoContext, run_id: RunId) -> RunStatus | None:
     with closing(open_reader(demo.state_dir)) as reader:
         run = reader.find_run(run_id)
     return None if run is None else run.status
+
+
+def _is_waiting(demo: DemoContext, run_id: RunId) -> bool:
+    return _status(demo, run_id) is RunStatus.PAUSED
 
 
 def _jobs(demo: DemoContext, run_id: RunId) -> list[Finished]:
