@@ -118,7 +118,7 @@ function Limits({ agent }: { agent: Agent }) {
     value === null ? "" : name === "spend" ? usdText(value) : countText(value);
   return (
     <Table
-      label="Limits"
+      label="Limits and what is used"
       rows={agent.limits}
       rowKey={(row) => `${row.scope} ${row.owner} ${row.limit} ${row.per_day}`}
       columns={[
@@ -144,7 +144,7 @@ function NewestJobs({ agent }: { agent: string }) {
   return (
     <>
       <Table
-        label="Newest jobs"
+        label="Its newest jobs"
         rows={jobs.data.data}
         rowKey={(job) => job.id}
         columns={[

@@ -71,7 +71,7 @@ export function ConfigView({ path }: { path: string }) {
         <Empty>No value matches.</Empty>
       ) : (
         <Table
-          label="Configuration"
+          label="Values"
           rows={rows}
           rowKey={(row) => row.key}
           columns={[

@@ -81,7 +81,7 @@ export function Tokens() {
       {tokens.isError && <Failure error={tokens.error} retry={refresh} />}
       {tokens.isSuccess && (
         <Table
-          label="Tokens"
+          label="All tokens"
           rows={tokens.data}
           rowKey={(token) => `${token.name} ${token.created_at}`}
           columns={[
