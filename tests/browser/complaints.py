@@ -52,10 +52,10 @@ class Complaints:
         """Those heard so far with that in them."""
         return [text for text in self.heard if re.search(pattern, text)]
 
-    async def until(self, pattern: str) -> list[str]:
-        """Those with that in them, once there are any: a browser reports when it gets round to it."""
+    async def until(self, pattern: str, *, count: int = 1) -> list[str]:
+        """Those with that in them, once there are so many: a browser reports when it gets round to it."""
         with anyio.fail_after(PATIENCE_S):
-            while not (found := self.of(pattern)):
+            while len(found := self.of(pattern)) < count:
                 self._news = anyio.Event()
                 await self._news.wait()
         return found
