@@ -379,6 +379,17 @@ async def test_a_long_message_is_loaded_whole_on_demand(
     await expect(said).to_contain_text("the end")
 
 
+async def test_a_session_is_saved_as_a_file(fleet: FleetWorld, visit: Visitors) -> None:
+    session = await session_of(fleet, await fleet.run("talker", "one"))
+    alice = await visit(fleet, f"/sessions/{session}", accept_downloads=True)
+    async with alice.page.expect_download() as saving:
+        await alice.page.get_by_role("button", name="markdown").click()
+    saved = await saving.value
+
+    assert saved.suggested_filename == f"{session}.md"
+    assert "turn 1: one" in (await saved.path()).read_text("utf-8")
+
+
 async def test_a_viewer_reads_sessions_and_changes_nothing(
     fleet: FleetWorld, visit: Visitors
 ) -> None:

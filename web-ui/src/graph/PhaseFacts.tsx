@@ -14,7 +14,7 @@ export function PhaseFacts({
   isShort?: boolean;
   isQuiet?: boolean;
 }) {
-  const second = phase.note ?? doesText(phase);
+  const second = secondLine(phase);
   const isTold = phase.note !== null && phase.status !== null;
   return (
     <span className="flex min-w-0 flex-1 flex-col leading-snug">
@@ -46,6 +46,12 @@ export function PhaseFacts({
       )}
     </span>
   );
+}
+
+/** In a run what matters now; of a declared phase everything. */
+function secondLine(phase: Phase): string {
+  if (phase.note === null) return doesText(phase);
+  return phase.status === null ? `${doesText(phase)}, ${phase.note}` : phase.note;
 }
 
 function fixedText({ seconds }: Phase): string {

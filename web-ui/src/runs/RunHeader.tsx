@@ -58,7 +58,8 @@ function Took({ run }: { run: RunDocument }) {
   const seconds = Math.max(0, (end - Date.parse(run.started_at)) / 1_000);
   return (
     <span>
-      took {spanText(seconds)}, worked {spanText(run.worked_seconds)}
+      took {spanText(seconds)}
+      {run.status !== "running" && `, worked ${spanText(run.worked_seconds)}`}
     </span>
   );
 }

@@ -1,10 +1,18 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
+import { saveFile } from "../api/save";
+import { useIsOnline } from "../live/live";
 import { notify, notifyError } from "../shell/toasts";
 import { countText, usdText } from "../ui/money";
 import { Ago } from "../ui/time";
-import { keyText, messagesText, resumeCommand, type SessionDocument } from "./documents";
+import {
+  keyText,
+  messagesText,
+  resumeCommand,
+  sessionPath,
+  type SessionDocument,
+} from "./documents";
 
 /** What is known about a session besides what was said. */
 export function SessionFacts({ session }: { session: SessionDocument }) {
@@ -59,7 +67,7 @@ export function SessionFacts({ session }: { session: SessionDocument }) {
         </Fact>
       )}
       <Fact name="Export">
-        <Copy text={`nightherd session export ${session.id} --format html -o ${session.id}.html`} />
+        <Exports session={session} />
       </Fact>
     </dl>
   );
@@ -71,6 +79,39 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
       <dt className="text-faint">{name}</dt>
       <dd className="min-w-0 [overflow-wrap:anywhere]">{children}</dd>
     </>
+  );
+}
+
+const FORMATS = [
+  ["html", "page"],
+  ["markdown", "markdown"],
+  ["json", "full record"],
+] as const;
+
+/** The session as a file to keep or to send. */
+function Exports({ session }: { session: SessionDocument }) {
+  const isOnline = useIsOnline();
+  const isClaude = resumeCommand(session) !== null;
+  const formats = isClaude ? [...FORMATS, ["claude", "transcript for claude"] as const] : FORMATS;
+  return (
+    <span className="flex flex-wrap gap-x-3">
+      {formats.map(([format, text]) => (
+        <button
+          key={format}
+          type="button"
+          disabled={!isOnline}
+          {...(!isOnline && { title: "The daemon does not answer" })}
+          onClick={() =>
+            void saveFile(`${sessionPath(session.id)}/export`, { format }, session.id).catch(
+              notifyError,
+            )
+          }
+          className="inline-flex min-h-11 items-center text-accent underline disabled:text-faint md:min-h-0"
+        >
+          {text}
+        </button>
+      ))}
+    </span>
   );
 }
 
