@@ -23,10 +23,10 @@ export function forgetSecret(): void {
   }
 }
 
-/** Call `kept` when another tab of this browser keeps a new secret. */
-export function onSecret(kept: () => void): () => void {
+/** Call `changed` when another tab of this browser logs in, or is no longer logged in. */
+export function onOtherTab(changed: (isLoggedIn: boolean) => void): () => void {
   const heard = ({ key, newValue }: StorageEvent) => {
-    if (key === KEY && newValue !== null) kept();
+    if (key === KEY) changed(newValue !== null);
   };
   window.addEventListener("storage", heard);
   return () => window.removeEventListener("storage", heard);

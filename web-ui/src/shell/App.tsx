@@ -4,6 +4,7 @@ import { useEffect, useState } from "react";
 
 import { get, onLoggedOut } from "../api/client";
 import { ApiProblem } from "../api/problem";
+import { onOtherTab } from "../api/secret";
 import type { Me } from "../api/types";
 import { LiveHub } from "../live/hub";
 import { LiveProvider } from "../live/live";
@@ -45,6 +46,7 @@ function Session({ loginProblem }: { loginProblem: unknown }) {
   const [router] = useState(makeRouter);
   const [hub] = useState(() => new LiveHub(`nightherd ${document.baseURI}`));
   useEffect(() => onLoggedOut(() => setLoggedOut(true)), []);
+  useEffect(() => onOtherTab((isLoggedIn) => !isLoggedIn && setLoggedOut(true)), []);
   const me = useQuery({
     queryKey: ["me"],
     queryFn: ({ signal }) => get<Me>("/me", undefined, signal),

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 
 import { messageOf } from "../api/problem";
-import { onSecret } from "../api/secret";
+import { onOtherTab } from "../api/secret";
 import { Button } from "../ui/Button";
 import { logIn } from "./access";
 
@@ -11,7 +11,7 @@ export function Login({ problem }: { problem: unknown }) {
   const [failure, setFailure] = useState(problem);
   const [isBusy, setBusy] = useState(false);
   // Another tab of this browser has logged in: so is this one.
-  useEffect(() => onSecret(() => location.reload()), []);
+  useEffect(() => onOtherTab((isLoggedIn) => isLoggedIn && location.reload()), []);
   const submit = async () => {
     setBusy(true);
     try {

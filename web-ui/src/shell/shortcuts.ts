@@ -1,6 +1,6 @@
 /** Keys of the page. What is registered is what the legend (`?`) shows. */
 
-import { useEffect, useRef, useSyncExternalStore } from "react";
+import { useEffect, useLayoutEffect, useRef, useSyncExternalStore } from "react";
 
 export interface Shortcut {
   /** A key (`j`, `?`, `Escape`), a sequence (`g h`), or with Control or Command: `mod+k`. */
@@ -20,13 +20,13 @@ function changed(next: typeof registered): void {
   for (const listener of listeners) listener();
 }
 
-/** Register keys while the component is shown. Later components come first. */
+/** Register keys while the component is shown: from the moment one can see it. Later components come first. */
 export function useShortcuts(shortcuts: readonly Shortcut[]): void {
   const latest = useRef(shortcuts);
-  useEffect(() => {
+  useLayoutEffect(() => {
     latest.current = shortcuts;
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     changed([latest, ...registered]);
     return () => changed(registered.filter((other) => other !== latest));
   }, []);

@@ -2,6 +2,8 @@ import { useId, useLayoutEffect, useRef, type ReactNode } from "react";
 
 import { classes } from "./classes";
 
+const FIELDS = "input:enabled, select:enabled, textarea:enabled";
+
 /** A modal window. Escape and a click beside it close it; the focus returns to where it was. */
 export function Dialog({
   title,
@@ -19,7 +21,11 @@ export function Dialog({
   // A layout effect ends while the window is still in the page: only then closing it returns the focus.
   useLayoutEffect(() => {
     const shown = dialog.current;
-    if (shown !== null && !shown.open) shown.showModal();
+    if (shown !== null && !shown.open) {
+      shown.showModal();
+      // By itself it focuses the button that closes it; a window with fields is opened to fill them.
+      shown.querySelector<HTMLElement>(FIELDS)?.focus();
+    }
     return () => shown?.close();
   }, []);
   return (
