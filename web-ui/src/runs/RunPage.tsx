@@ -166,7 +166,7 @@ function Waits({ run, onSelect }: { run: RunDocument; onSelect: (path: string) =
           </span>
           <button
             type="button"
-            className="ml-auto min-h-8 font-medium underline"
+            className="ml-auto min-h-10 font-medium underline md:min-h-8"
             onClick={() => onSelect(wait.phase)}
           >
             {wait.item_id === null ? "Show" : "Answer"}

@@ -127,7 +127,7 @@ function Lane({
           onClick={onSelect}
           className={classes(
             label,
-            "min-h-8 rounded hover:bg-hover md:min-h-6",
+            "min-h-10 rounded hover:bg-hover md:min-h-6",
             isSelected && "font-semibold text-accent",
           )}
         >

@@ -49,7 +49,7 @@ export function Dialog({
         <button
           type="button"
           aria-label="Close"
-          className="ml-auto rounded px-2 text-lg text-soft hover:bg-hover"
+          className="ml-auto grid size-10 place-items-center rounded text-lg text-soft hover:bg-hover md:size-8"
           onClick={onClose}
         >
           ×

@@ -4,7 +4,7 @@ import type { ComponentProps, ReactNode } from "react";
 
 import { classes } from "./classes";
 
-const FIELD = "min-h-9 rounded-md border border-edge bg-panel px-2 text-sm text-ink";
+const FIELD = "min-h-10 md:min-h-9 rounded-md border border-edge bg-panel px-2 text-sm text-ink";
 
 /** A label above its field. */
 export function Field({ label, children }: { label: string; children: ReactNode }) {
