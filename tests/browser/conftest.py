@@ -24,6 +24,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def chromium_is_here(components: Components) -> None:
+    """Without a browser, nothing else is started for these tests."""
+    components.program("chromium")
+
+
 @pytest.fixture(scope="session")
 async def chromium(anyio_backend: str, components: Components) -> AsyncIterator[Browser]:
     """One browser for all tests of a worker. Each visitor gets a profile of their own in it."""
