@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,3 +147,15 @@ def test_killed_test_run_leaves_no_trial_behind(tmp_path: Path) -> None:
     # Standard error, which all of them share, is at its end once the server and the trial are gone.
     assert done.returncode == -signal.SIGKILL
     assert not is_there(int(done.stdout))
+
+
+def test_a_server_that_cannot_be_started_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+
+    with pytest.raises(FileNotFoundError):
+        ForkServer()
+
+    assert list(tmp_path.iterdir()) == []

@@ -92,12 +92,16 @@ class ForkServer:
         self._begun: dict[int, Trial] = {}
         self._number = 0
         self._unread = b""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", fork_process.__name__, json.dumps(sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", fork_process.__name__, json.dumps(sys.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+            )
+        except BaseException:
+            self._folder.cleanup()
+            raise
         assert self._process.stdout is not None
         self._answers = selectors.DefaultSelector()
         self._answers.register(self._process.stdout, selectors.EVENT_READ)
