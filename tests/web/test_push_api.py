@@ -15,6 +15,7 @@ from nightherd.model.access.role import Role
 from nightherd.model.access.web import Web, WebPush, contact_of
 from nightherd.model.push.keys import decode_key, is_point
 from nightherd.model.push.subscription import MOST_DEVICES, PushSubscription
+from nightherd.runtimes.notify import push_sender
 from nightherd.state.push_keys import KEYS_FILE
 from nightherd.web.people.push import end_devices_without_login
 from nightherd.web.server import make_api
@@ -354,6 +355,25 @@ def test_a_trial_push_to_a_private_address_is_refused(
 
     anyio.run(main)
     assert service.received == []
+
+
+def test_without_the_extra_the_reason_says_what_to_install(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push_sender, "can_push", lambda: False)
+
+    async def main() -> None:
+        async with on_port(directory) as world:
+            anna = await bearer(world, "anna")
+            shown = await ask(world, "GET", "/v1/push", **anna)
+            added = await ask(world, "POST", PATH, body(Browser()), **anna)
+
+            assert (shown.data["available"], shown.data["public_key"]) == (False, None)
+            assert "pip install 'nightherd[push]'" in shown.data["reason"]
+            assert (added.status, added.document["detail"]) == (409, shown.data["reason"])
+            assert not (directory / ".nightherd" / KEYS_FILE).exists()
+
+    anyio.run(main)
 
 
 def test_keys_that_cannot_be_read_are_a_reason_and_stay(directory: Path) -> None:

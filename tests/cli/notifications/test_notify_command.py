@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
+from engine.notifications.test_pushes import new_device
+from nightherd.engine.operations.push import subscribe
+from nightherd.host.system import SystemClock, random_text
+from nightherd.state.store import SqliteStore
 from runtimes.notify.loopback import Loopback, loopback
 from surfaces.drivers import Cli
 
@@ -106,3 +111,39 @@ def test_a_fleet_without_targets_says_so(
     monkeypatch.chdir(tmp_path)
 
     assert "no notify targets" in cli("notify").err
+
+
+def test_a_device_is_listed_with_its_person_and_tested_by_that_person_only(
+    cli: Cli, server: Loopback, tmp_path: Path
+) -> None:
+    assert cli("run", "hello").code == 0
+    root = tmp_path / ".nightherd"
+
+    async def subscribe_one() -> str:
+        store = SqliteStore(root, SystemClock())
+        try:
+            made = await subscribe(
+                new_device("one", label="Anna's phone"),
+                store,
+                at=SystemClock().now(),
+                random_text=random_text,
+                change=0,
+                public_key="key",
+            )
+        finally:
+            await store.close()
+        return made.target
+
+    target = anyio.run(subscribe_one)
+
+    shown = cli("notify", "list").out
+    listed = {one["target"]: one["device"] for one in cli("notify", "--json").data["targets"]}
+    tested = cli("notify", "test", target)
+
+    assert "Anna's phone of anna: inbox, failures" in shown
+    assert listed == {
+        "phone": None,
+        target: {"person": "anna", "label": "Anna's phone", "topics": ["inbox", "failures"]},
+    }
+    assert tested.code == 5
+    assert "its person tests it" in tested.err

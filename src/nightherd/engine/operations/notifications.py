@@ -9,6 +9,7 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.notifications.changes import RetryTarget
 from nightherd.model.notifications.message import Message
 from nightherd.model.notifications.routing import with_bots
+from nightherd.model.push.subscription import is_device
 from nightherd.model.secrets import Secrets
 from nightherd.ports import Clock, Outgoing, Sender, StateWriter
 
@@ -25,6 +26,8 @@ async def send_test_message(
 
     `why_not` is the reason why nothing can be sent here at all, if there is one.
     """
+    if is_device(target):
+        raise RefusedError(f"{target} is a device: its person tests it in the dashboard's settings")
     targets = with_bots(fleet)
     chosen = targets.get(target)
     if chosen is None:
