@@ -150,3 +150,11 @@ it("names several turns of one row", () => {
   };
   expect(outlineRows(merged, 0)[0]?.name).toBe("Turns 1 to 8");
 });
+
+it("shows no work in dead time, also where the outcome of a cut off call is recorded after it", () => {
+  const [segment] = outline.segments;
+  if (segment === undefined) throw new Error("the outline has a segment");
+  const cutOff = { ...segment, start: at(5), end: at(41), errors: 1 };
+  const line = timelineOf({ ...outline, segments: [cutOff] }, Date.parse(at(50)));
+  expect(line?.work.map(({ seconds }) => seconds)).toEqual([5]);
+});

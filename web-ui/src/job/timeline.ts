@@ -1,6 +1,6 @@
 /** The outline of a job as bars on a line of time. */
 
-import type { Gap, Outline } from "./documents";
+import type { Gap, Outline, Segment } from "./documents";
 
 export interface Bar {
   key: string;
@@ -57,7 +57,7 @@ export function timelineOf(outline: Outline, now: number): Timeline | null {
       label: segment.label || segment.kind,
       seq: segment.first_seq,
       job: null,
-      ...place(Date.parse(segment.start), Date.parse(segment.end)),
+      ...place(Date.parse(segment.start), workedUntil(segment, outline.gaps)),
     })),
     gaps: outline.gaps.map((gap) => ({
       key: `gap:${gap.after_seq}:${gap.start}`,
@@ -85,6 +85,16 @@ export function timelineOf(outline: Outline, now: number): Timeline | null {
       at: clamp((Date.parse(checkpoint.at) - start) / span),
     })),
   };
+}
+
+/**
+ * Return when work on a segment ended. The outcome of a call that was cut off is recorded after the dead time: nothing
+ * worked on it meanwhile.
+ */
+function workedUntil(segment: Segment, gaps: readonly Gap[]): number {
+  const [begin, end] = [Date.parse(segment.start), Date.parse(segment.end)];
+  const cuts = gaps.map((gap) => Date.parse(gap.start)).filter((at) => at > begin && at < end);
+  return Math.min(end, ...cuts);
 }
 
 /** Say why nothing worked on the job. */
