@@ -93,7 +93,7 @@ export function timelineOf(outline: Outline, now: number): Timeline | null {
  */
 function workedUntil(segment: Segment, gaps: readonly Gap[]): number {
   const [begin, end] = [Date.parse(segment.start), Date.parse(segment.end)];
-  const cuts = gaps.map((gap) => Date.parse(gap.start)).filter((at) => at > begin && at < end);
+  const cuts = gaps.map((gap) => Date.parse(gap.start)).filter((at) => at >= begin && at < end);
   return Math.min(end, ...cuts);
 }
 
