@@ -62,7 +62,7 @@ export function Notifications() {
           },
           { head: "waiting", cell: ({ waiting }) => waiting, isNumber: true },
           {
-            head: "",
+            head: "actions",
             cell: ({ target }) => (
               <Button
                 aria-label={`Test ${target}`}

@@ -126,7 +126,7 @@ export function Devices() {
                 ),
             },
             {
-              head: "",
+              head: "actions",
               cell: (row) => (
                 <span className="flex gap-2">
                   <Button

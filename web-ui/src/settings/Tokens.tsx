@@ -90,7 +90,7 @@ export function Tokens() {
             { head: "added", cell: (token) => <Ago at={token.created_at} /> },
             { head: "by", cell: (token) => token.created_by },
             {
-              head: "",
+              head: "actions",
               cell: (token) =>
                 token.revoked_at === null ? (
                   <Button
