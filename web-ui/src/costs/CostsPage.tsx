@@ -14,6 +14,8 @@ import { dayIn, daysBetween, groupOf, SPLITS, stackOf, type CostRow, type Split 
 
 type Costs = Schemas["CostsDocument"];
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const COUNTING_MS = 2_000;
+const CALM_MS = 10_000;
 const SPANS = [
   ["7d", "7 days"],
   ["14d", "14 days"],
@@ -81,6 +83,8 @@ function useCosts(query: Record<string, string | number>) {
     queryKey: ["costs", query],
     queryFn: ({ signal }) => get<Costs>("/costs", query, signal),
     meta: { live: ["job"] },
+    // Jobs are counted some moments after they have changed, which no event tells.
+    refetchInterval: ({ state }) => (state.data?.pending_jobs === 0 ? CALM_MS : COUNTING_MS),
   });
 }
 

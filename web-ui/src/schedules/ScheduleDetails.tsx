@@ -12,6 +12,7 @@ import { Button } from "../ui/Button";
 import { TextInput } from "../ui/fields";
 import { Failure, Loading } from "../ui/Page";
 import { Ago, timeText } from "../ui/time";
+import { editableRule } from "./rule_text";
 import type { Slot, StripRow } from "./slots";
 
 type Schedule = Schemas["ScheduleDocument"];
@@ -153,7 +154,7 @@ function Actions({ schedule, path }: { schedule: Schedule; path: string }) {
       >
         {schedule.enabled ? "Disable" : "Enable"}
       </Button>
-      <Button {...mayNot} onClick={() => setRule(schedule.rule ?? "")}>
+      <Button {...mayNot} onClick={() => setRule(editableRule(schedule.rule))}>
         Change rule
       </Button>
       {schedule.override !== null && (
