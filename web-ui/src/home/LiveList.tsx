@@ -1,10 +1,10 @@
 import { Link } from "@tanstack/react-router";
 
-import { outcomeText, shortId } from "../jobs/job_text";
+import { outcomeText, shortId, turnsText } from "../jobs/job_text";
 import { Card, Empty, Section } from "../ui/Page";
 import { Badge, JobState } from "../ui/Status";
 import { Ago, useNow } from "../ui/time";
-import { costText, liveRows, turnText, unnamed, type Home, type LiveRow } from "./live_rows";
+import { costText, liveRows, doneText, unnamed, type Home, type LiveRow } from "./live_rows";
 
 /** What goes on now, each with what shows that it is alive or why it is not. */
 export function LiveList({ home }: { home: Home }) {
@@ -45,7 +45,7 @@ function Row({ row: { kind, job, live } }: { row: LiveRow }) {
         {kind === "silent" && <Badge tone="wait" text="silent" title="No event for 5 minutes" />}
         <span className="font-medium">{job.agent}</span>
         <span className="font-mono text-xs text-faint">{shortId(job.id)}</span>
-        <span className="text-soft">{live === null ? `turn ${job.turns}` : turnText(live)}</span>
+        <span className="text-soft">{live === null ? turnsText(job.turns) : doneText(live)}</span>
         <span className="text-soft">{costText(job, live?.max_cost_usd ?? null)}</span>
         <span className="text-xs text-faint md:ml-auto" data-testid="evidence">
           {last !== null ? (

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import type { JobRow } from "../api/types";
-import { costText, isQuiet, liveRows, sizeText, turnText, unnamed, type Home } from "./live_rows";
+import { costText, isQuiet, liveRows, sizeText, doneText, unnamed, type Home } from "./live_rows";
 
 const NOW = Date.parse("2026-01-02T03:00:00Z");
 const job = (id: string) =>
@@ -39,8 +39,8 @@ it("puts what waits for a person first, then what is lost or silent, then what r
 
 it("says how far a job is and what it has cost, with its limits", () => {
   const row = live("busy", null);
-  expect(turnText(row)).toBe("turn 12 of 40");
-  expect(turnText({ ...row, max_turns: null })).toBe("turn 12");
+  expect(doneText(row)).toBe("12 of 40 turns");
+  expect(doneText({ ...row, max_turns: null })).toBe("12 turns");
   expect(costText(row.job, 5)).toBe("$0.83 of $5.00");
   expect(costText(row.job, null)).toBe("$0.83");
 });

@@ -1,7 +1,8 @@
 /** What goes on now, as one list: what waits for a person, what is lost or says nothing, what runs. */
 
 import type { JobRow, Schemas } from "../api/types";
-import { usdText } from "../ui/money";
+import { turnsText } from "../jobs/job_text";
+import { countText, usdText } from "../ui/money";
 
 export type Home = Schemas["HomeDocument"];
 type LiveJob = Schemas["LiveJobRow"];
@@ -39,10 +40,9 @@ function silentSeconds({ last_event: last, job }: LiveJob, now: number): number 
   return (now - Date.parse(at)) / 1_000;
 }
 
-/** How far a job is: `turn 12 of 40`. */
-export function turnText(live: LiveJob): string {
-  const turn = `turn ${live.job.turns.toLocaleString("en")}`;
-  return live.max_turns === null ? turn : `${turn} of ${live.max_turns.toLocaleString("en")}`;
+/** How far a job is: `12 of 40 turns`. */
+export function doneText({ job, max_turns: most }: LiveJob): string {
+  return most === null ? turnsText(job.turns) : `${countText(job.turns)} of ${turnsText(most)}`;
 }
 
 /** What a job has cost: `$0.83 of $5.00`. */

@@ -91,7 +91,10 @@ export function AnswerForm({
         {...(hasKeys && hint !== undefined && { hint, "aria-keyshortcuts": hint })}
         disabled={acting.disabled || isBusy || lack !== null}
         title={acting.title ?? lack ?? undefined}
-        onClick={() => send(verdict)}
+        // The Enter key of a field submits the form.
+        {...(verdict === yes && (isLimit || isReply)
+          ? { type: "submit" as const }
+          : { onClick: () => send(verdict) })}
       >
         {verdict === yes && changes.input !== null
           ? `${VERDICT_NAMES[verdict]} with changes`
@@ -105,7 +108,7 @@ export function AnswerForm({
       className="flex flex-col gap-3"
       onSubmit={(event) => {
         event.preventDefault();
-        send(isReply ? "reply" : "comment");
+        send(isReply ? "reply" : isLimit ? "raise" : "comment");
       }}
     >
       {changes.isEditing && <ArgumentEditor changes={changes} item={item} />}
