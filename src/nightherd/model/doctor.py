@@ -21,7 +21,7 @@ from nightherd.model.containers.image import CLAUDE_LABEL, claude_skew
 from nightherd.model.containers.podman import is_podman
 from nightherd.model.containers.policy import DEFAULT_IMAGE
 from nightherd.model.schedules.clock_jump import JUMP
-from nightherd.next_step import NextStep
+from nightherd.next_step import Action, NextStep
 
 
 class Level(StrEnum):
@@ -207,16 +207,18 @@ def image_finding(
     """Say whether the engine has the image of the agents named, and a `claude` like that of this machine, where one is needed."""
     who = named(agents)
     if facts is None:
-        build = "nightherd container build"
         remedy = (
-            build if image == DEFAULT_IMAGE else f"docker pull {image}, or {build} --tag {image}"
+            None
+            if image == DEFAULT_IMAGE
+            else f"docker pull {image}, or build it with the tag {image}"
         )
         text = f"{who}: the container engine has no image {image}"
-        return _finding(Level.PROBLEM, "containers", text, remedy)
+        return _finding(Level.PROBLEM, "containers", text, remedy, NextStep(Action.BUILD_IMAGE))
     skew = claude_skew(facts.claude, host_claude)
     if skew is not None:
-        remedy = f"nightherd container build --tag {image}"
-        return _finding(Level.WARNING, "containers", f"{who}: {image}: {skew}", remedy)
+        remedy = None if image == DEFAULT_IMAGE else f"build it again with the tag {image}"
+        text, step = f"{who}: {image}: {skew}", NextStep(Action.BUILD_IMAGE)
+        return _finding(Level.WARNING, "containers", text, remedy, step)
     return _finding(Level.OK, "containers", f"{who}: image {image}")
 
 
@@ -295,5 +297,11 @@ def named(agents: Sequence[str]) -> str:
     return f"{', '.join(agents[:NAMED])}{more}"
 
 
-def _finding(level: Level, check: str, message: str, remedy: str | None = None) -> Finding:
-    return Finding(check=check, level=level, message=message, remedy=remedy)
+def _finding(
+    level: Level,
+    check: str,
+    message: str,
+    remedy: str | None = None,
+    next_step: NextStep | None = None,
+) -> Finding:
+    return Finding(check=check, level=level, message=message, remedy=remedy, next_step=next_step)

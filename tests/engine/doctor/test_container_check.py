@@ -16,6 +16,7 @@ from nightherd.model.agents.agent import Agent
 from nightherd.model.containers.image import ClaudeSource
 from nightherd.model.containers.policy import DEFAULT_IMAGE, ContainerPolicy
 from nightherd.model.doctor import EngineFacts, ImageFacts, Level, engine_finding, image_finding
+from nightherd.next_step import Action, NextStep
 from nightherd.runtimes.container.engine import Engine
 from nightherd.runtimes.container.image import ImagePlan, build_image
 from nightherd.wiring.containers import engine_facts
@@ -86,12 +87,11 @@ def test_images_are_asked_about_and_their_claude_is_compared(
     assert image_finding(container_image, other, ["a"], "2.1.8").level is Level.OK
     absent = image_finding("no/such:image", missing, ["a"], None)
     assert absent.level is Level.PROBLEM
-    assert (
-        absent.remedy
-        == "docker pull no/such:image, or nightherd container build --tag no/such:image"
-    )
+    assert absent.remedy == "docker pull no/such:image, or build it with the tag no/such:image"
     default = image_finding(DEFAULT_IMAGE, None, ["a"], None)
-    assert default.remedy == "nightherd container build"
+    assert default.remedy is None
+    for finding in (skewed, absent, default):
+        assert finding.next_step == NextStep(Action.BUILD_IMAGE)
 
 
 def test_doctor_looks_at_the_image_and_not_at_the_claude_of_this_machine(
