@@ -55,12 +55,14 @@ function CallView({ call, id }: { call: Extract<Asked, { kind: "call" }>; id: st
   return (
     <div className="flex flex-col gap-2">
       {call.note !== null && <p className="text-sm text-soft">{call.note}</p>}
-      <p className="text-sm [overflow-wrap:anywhere]">
-        <span className="font-medium">{call.tool}</span>{" "}
-        {view.family !== "bash" && (
-          <span className="font-mono text-xs text-soft">{callTitle(item)}</span>
-        )}
-      </p>
+      {isCommand || (
+        <p className="text-sm [overflow-wrap:anywhere]">
+          <span className="font-medium">{call.tool}</span>{" "}
+          {view.family !== "bash" && (
+            <span className="font-mono text-xs text-soft">{callTitle(item)}</span>
+          )}
+        </p>
+      )}
       {isPlain && call.preview === null && <ToolBody item={item} view={view} />}
       {isPlain || <LongText id={`${id}:input`} text={JSON.stringify(item.call?.input, null, 2)} />}
       {call.preview !== null && <PatchView patch={visibleText(call.preview)} />}

@@ -11,6 +11,7 @@ import { Failure, Loading } from "../ui/Page";
 import { JobState } from "../ui/Status";
 import { groupedRefusals, jobsText, plannedIds } from "./bulk_text";
 import { shortId } from "./job_text";
+import type { BulkTarget } from "./selection";
 
 type BulkDocument = Schemas["BulkDocument"];
 export type BulkVerb = BulkDocument["verb"];
@@ -30,7 +31,7 @@ export function BulkDialog({
   onDone,
 }: {
   verb: BulkVerb;
-  target: { jobs: string[] } | { q: string };
+  target: BulkTarget;
   onClose: () => void;
   onDone: () => void;
 }) {

@@ -23,7 +23,9 @@ export function isAllChosen(selection: Selection, shown: readonly string[]): boo
   return shown.length > 0 && shown.every((id) => selection.ids.has(id));
 }
 
-/** Jobs of a request for many: the chosen ones, or the filter. */
-export function targetOf(selection: Selection, q: string): { jobs: string[] } | { q: string } {
+/** Jobs of a request for many: by their ids, or by a filter. */
+export type BulkTarget = { jobs: string[] } | { q: string };
+
+export function targetOf(selection: Selection, q: string): BulkTarget {
   return selection.isEverything ? { q } : { jobs: [...selection.ids] };
 }
