@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import BrowserContext, Route
 
-from nightherd.web.page import KINDS, with_base
 from nightherd.web.access.security_headers import PAGE_POLICY
+from nightherd.web.page import KINDS, with_base
 
 VARIABLE = "NIGHTHERD_UI"
 

@@ -33,7 +33,7 @@ export function Daemon({ status }: { status: StatusDocument }) {
               nightherd {daemon.version}, process {daemon.pid} on {daemon.host}, up{" "}
               {spanText(daemon.uptime_seconds)}
             </span>
-            <span className="text-faint">
+            <span className="min-w-0 wrap-anywhere text-faint">
               configuration {daemon.config} of <Ago at={daemon.loaded_at} />
             </span>
             {daemon.is_draining && <span className="text-wait">ends its jobs and stops</span>}

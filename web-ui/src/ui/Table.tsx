@@ -50,9 +50,7 @@ export function Table<Row>({
                   key={head}
                   className={classes(
                     "px-3 py-1.5",
-                    isNumber
-                      ? "text-right whitespace-nowrap tabular-nums"
-                      : "wrap-break-word",
+                    isNumber ? "text-right whitespace-nowrap tabular-nums" : "wrap-break-word",
                   )}
                 >
                   {cell(row)}

@@ -1,1 +1,0 @@
-import{i as e}from"./Page-CgHhsrIt.js";import{n as t}from"./classes-Dkd-0IPb.js";var n=t();function r(){return(0,n.jsx)(e,{title:`Health`,children:null})}export{r as default};

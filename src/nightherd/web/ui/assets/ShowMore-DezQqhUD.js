@@ -1,0 +1,1 @@
+import{a as e}from"./time-DOVThhxT.js";import{n as t}from"./classes-Dkd-0IPb.js";var n=t();function r({pages:t}){return t.hasNextPage?(0,n.jsx)(`div`,{className:`p-3 text-center`,children:(0,n.jsx)(e,{className:`min-h-10`,disabled:t.isFetchingNextPage,onClick:()=>t.fetchNextPage(),children:t.isFetchingNextPage?`loading …`:`Show more`})}):null}export{r as t};

@@ -1,1 +1,0 @@
-import{t as e}from"./Dialog-aGPA802M.js";import{n as t}from"./classes-Dkd-0IPb.js";var n=t();function r({onClose:t}){return(0,n.jsx)(e,{title:`Start a job`,onClose:t,children:null})}export{r as default};

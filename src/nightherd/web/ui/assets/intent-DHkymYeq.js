@@ -1,0 +1,1 @@
+import{a as e,r as t}from"./classes-Dkd-0IPb.js";var n=e(t(),1),r=class{keys=new Map;keyOf(e){let t=JSON.stringify(e),n=this.keys.get(t)??crypto.randomUUID();return this.keys.set(t,n),n}done(e){this.keys.delete(JSON.stringify(e))}};function i(){let[e]=(0,n.useState)(()=>new r);return e}export{i as t};

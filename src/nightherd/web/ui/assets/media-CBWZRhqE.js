@@ -1,0 +1,1 @@
+import{a as e,r as t}from"./classes-Dkd-0IPb.js";var n=e(t(),1);function r(e){return(0,n.useSyncExternalStore)(t=>{let n=matchMedia(e);return n.addEventListener(`change`,t),()=>n.removeEventListener(`change`,t)},()=>matchMedia(e).matches)}var i=`(min-width: 48rem)`;export{r as n,i as t};

@@ -1,0 +1,1 @@
+export{o as renewSubscription}from"./push-3jjen4qm.js";

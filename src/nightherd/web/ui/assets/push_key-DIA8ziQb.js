@@ -1,0 +1,1 @@
+var e=`nightherd.push`;export{e as t};

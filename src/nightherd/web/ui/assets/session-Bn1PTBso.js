@@ -1,0 +1,1 @@
+import{a as e,r as t}from"./classes-Dkd-0IPb.js";var n=e(t(),1),r=(0,n.createContext)(null),i={viewer:0,operator:1,admin:2};function a(){let e=(0,n.use)(r);if(e===null)throw Error(`MeContext is missing`);return e}function o(e){let t=(0,n.use)(r);return t!==null&&i[t.role]>=i[e]}export{o as n,a as r,r as t};

@@ -1,0 +1,1 @@
+import{t as e}from"./useRouter-WiEmXvlu.js";import{c as t,l as n}from"./address-Bm1zJ_bc.js";function r(r){let i=e();return n(i.stores.location,t(r,i))}export{r as t};

@@ -1,0 +1,1 @@
+import{a as e,r as t}from"./classes-Dkd-0IPb.js";var n=e(t(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};
