@@ -27,7 +27,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, TriggerType
 from nightherd.model.schedules.rule import Cron, Interval, Rule, Schedule
 from nightherd.runtimes.scripted.capabilities import SCRIPTED
-from nightherd.views.fleet import show_fleet
+from nightherd.views.fleet.fleet import show_fleet
 from nightherd.wiring.running import open_worker
 from nightherd.wiring.stores import open_reader, open_repair, system_clock
 

@@ -39,8 +39,8 @@ from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
 from nightherd.state.tables import table_of
 from nightherd.testing.state_values import BEGINNING
-from nightherd.views.conversation import events_of, history_page, segments_of
-from nightherd.views.sessions import list_page
+from nightherd.views.sessions.conversation import events_of, history_page, segments_of
+from nightherd.views.sessions.sessions import list_page
 
 SIZES = (10, 1_000, 10_000)
 TEXT = "x" * 1_000

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from nightherd.model.workflows.rows import RunQuery, WorkflowRun
     from nightherd.model.workspaces.workspace import WorkspaceQuery
     from nightherd.state.directory import StateDirectory, validate_state_directory
-    from nightherd.views.run_document import RunView
+    from nightherd.views.runs.document import RunView
 
 __version__ = "0.1.0"
 
@@ -185,7 +185,7 @@ _HOMES = {
     "ReadFailed": "nightherd.files.reading",
     "ReadOk": "nightherd.files.reading",
     "RunQuery": "nightherd.model.workflows.rows",
-    "RunView": "nightherd.views.run_document",
+    "RunView": "nightherd.views.runs.document",
     "RunnerError": "nightherd.errors",
     "RunnerErrorDetails": "nightherd.model.jobs.failure",
     "RunnerResult": "nightherd.library.fleet",

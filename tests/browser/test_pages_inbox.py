@@ -91,7 +91,7 @@ async def decided(fleet: FleetWorld, item_id: str) -> str:
     """What became of the item, once something did."""
 
     async def is_so() -> bool:
-        return (await fleet.get(f"/v1/inbox/{item_id}"))["status"] != "pending"
+        return bool((await fleet.get(f"/v1/inbox/{item_id}"))["status"] != "pending")
 
     await fleet.until(is_so)
     return str((await fleet.get(f"/v1/inbox/{item_id}"))["status"])

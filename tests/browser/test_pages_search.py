@@ -44,7 +44,7 @@ async def test_a_search_is_filtered_and_a_hit_leads_to_its_event(
     await expect(hits.filter(has_text="talker")).to_have_count(0)
     await page.get_by_label("Time").select_option("1d")
     await expect(page).to_have_url(f"{fleet.url}/search?q=marmalade&agent=hello&since=1d")
-    await expect(hits.get_by_role("mark").first).to_have_text("marmalade")
+    await expect(hits.locator("mark").first).to_have_text("marmalade")
     answer = hits.filter(has_text="Hello, **marmalade").first
     seq = re.search(r"event (\d+)", await answer.inner_text())
     assert seq is not None

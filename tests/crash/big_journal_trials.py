@@ -9,10 +9,10 @@ from typing import Any
 
 from nightherd.journal.files import JournalFiles
 from nightherd.model.agents.agent import Durability
+from nightherd.testing.contracts.journal import JOB, begin
+from nightherd.testing.contracts.journal import say as event_of
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.fork_process import Say
-from nightherd.testing.journal_contract import JOB, begin
-from nightherd.testing.journal_contract import say as event_of
 
 MEASURE = f"{__name__}:measure"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from crash.big_journal_trials import MEASURE, fill, journals_at
+from nightherd.testing.contracts.journal import JOB
 from nightherd.testing.fork_server import ForkServer
-from nightherd.testing.journal_contract import JOB
 from soak import often
 
 SIZE = often(100, soak=300) << 20

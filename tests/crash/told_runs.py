@@ -37,10 +37,10 @@ from nightherd.model.workflows.triggers import Concurrency, InputSpec, InputType
 from nightherd.ports import Probe, StateReader, no_probe
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
+from nightherd.testing.contracts.run import SCHEMA
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
-from nightherd.testing.run_contract import SCHEMA
 from nightherd.testing.run_values import (
     CANCELLED,
     FAILURE,

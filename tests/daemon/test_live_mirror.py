@@ -11,7 +11,7 @@ import yaml
 
 from daemon.pasture import QUIET, Pasture, wait_for
 from daemon.test_daemon_process import began, hand_in
-from nightherd.views.jobs import timestamp
+from nightherd.views.jobs.jobs import timestamp
 from nightherd.wiring.stores import open_reader
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -20,8 +20,8 @@ from nightherd.model.sessions.changes import AdoptTurns, RefreshAdopted
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.state.directory import init_state_directory
 from nightherd.state.store import SqliteStore
+from nightherd.testing.contracts.state import OpenState
 from nightherd.testing.determinism import FakeClock
-from nightherd.testing.state_contract import OpenState
 from state.stores import STATES, StateFactory
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)

@@ -15,10 +15,10 @@ from nightherd.journal.files import JournalFiles
 from nightherd.model.agents.agent import Durability
 from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent
 from nightherd.ports import Probe
+from nightherd.testing.contracts.journal import begin
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
 from nightherd.testing.fork_server import ForkServer, Trial
-from nightherd.testing.journal_contract import begin
 
 LARGE = "z" * 100_000
 WRITER = f"{__name__}:write"

@@ -27,8 +27,8 @@ from nightherd.model.journal.event import (
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.usage import Usage
 from nightherd.ports import BadLine
+from nightherd.testing.contracts.journal import JOB, begin, say, texts
 from nightherd.testing.determinism import FakeClock
-from nightherd.testing.journal_contract import JOB, begin, say, texts
 from nightherd.testing.memory_journals import MemoryJournals
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)

@@ -10,9 +10,9 @@ import pytest
 from nightherd.journal.files import JournalFiles
 from nightherd.model.agents.agent import Durability
 from nightherd.ports import Journals
-from nightherd.testing import journal_contract
+from nightherd.testing.contracts import journal
+from nightherd.testing.contracts.journal import JOURNAL_CONTRACT
 from nightherd.testing.determinism import FakeClock
-from nightherd.testing.journal_contract import JOURNAL_CONTRACT
 from nightherd.testing.memory_journals import MemoryJournals
 
 Check = Callable[[Journals], None]
@@ -36,6 +36,6 @@ def test_memory_journals_keep_the_contract(check: Check) -> None:
 
 
 def test_every_check_is_part_of_the_contract() -> None:
-    written = {name for name in vars(journal_contract) if name.startswith("check_")}
+    written = {name for name in vars(journal) if name.startswith("check_")}
 
     assert written == {check.__name__ for check in JOURNAL_CONTRACT}

@@ -15,8 +15,8 @@ from nightherd.errors import JournalError
 from nightherd.journal.files import JournalFiles
 from nightherd.model.ids import JobId
 from nightherd.model.journal.event import SystemEvent, payload_of
+from nightherd.testing.contracts.journal import begin, say
 from nightherd.testing.determinism import FakeClock
-from nightherd.testing.journal_contract import begin, say
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus" / "journal"
 FILES = sorted(CORPUS.glob("*/*.jsonl"))

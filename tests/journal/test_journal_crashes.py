@@ -11,8 +11,8 @@ import pytest
 from journal.journal_processes import Orders, Processes, acknowledged, journals_in, text_of
 from nightherd.errors import JournalError
 from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent
+from nightherd.testing.contracts.journal import JOB, begin, say, texts
 from nightherd.testing.fork_server import ForkServer
-from nightherd.testing.journal_contract import JOB, begin, say, texts
 
 POINTS = (
     "journal.before_write",

@@ -14,8 +14,8 @@ from nightherd.journal.blobs import Blobs
 from nightherd.journal.codec import encode_line
 from nightherd.journal.files import JournalFiles
 from nightherd.model.journal.event import AssistantEvent, SystemEvent, ToolResultEvent
+from nightherd.testing.contracts.journal import JOB, LARGE, begin, say, texts
 from nightherd.testing.determinism import FakeClock
-from nightherd.testing.journal_contract import JOB, LARGE, begin, say, texts
 
 
 @pytest.fixture

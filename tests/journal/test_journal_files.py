@@ -17,8 +17,8 @@ from nightherd.journal.files import JournalFiles
 from nightherd.journal.follow import Follower
 from nightherd.model.agents.agent import Durability
 from nightherd.model.journal.event import ToolResultEvent
+from nightherd.testing.contracts.journal import JOB, LARGE, begin, execution_of, say, texts
 from nightherd.testing.determinism import FakeClock
-from nightherd.testing.journal_contract import JOB, LARGE, begin, execution_of, say, texts
 
 
 def journals_in(folder: Path, durability: Durability = Durability.CHECKPOINT) -> JournalFiles:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.messages import ended_message, seq_of_message
 from nightherd.journal.place import STRETCH
+from nightherd.testing.contracts.journal import JOB
 from nightherd.testing.determinism import FakeClock
-from nightherd.testing.journal_contract import JOB
 
 Spec = tuple[str, int]
 """What happens next in a journal, and how many bytes it fills a line with."""

@@ -21,8 +21,8 @@ from nightherd.journal.writer import JournalFile
 from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent, describe, payload_of
 from nightherd.model.journal.system import SystemSubtype, TornTail
 from nightherd.ports import BadLine
+from nightherd.testing.contracts.journal import JOB, begin, say, texts
 from nightherd.testing.determinism import FakeClock
-from nightherd.testing.journal_contract import JOB, begin, say, texts
 
 BLOCK_USERS = ("lines", "place", "writer")
 

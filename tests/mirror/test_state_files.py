@@ -33,7 +33,7 @@ from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.limits.limits import Limits
 from nightherd.model.units import MicroUsd
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
-from nightherd.views.checkpoints import thread_state
+from nightherd.views.jobs.checkpoints import thread_state
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "state_json"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -13,9 +13,9 @@ from nightherd.state.reader import SqliteReader
 from nightherd.state.replay import replay
 from nightherd.state.store import SqliteStore
 from nightherd.state.tables import PASSING, TABLES
+from nightherd.testing.contracts.state import OpenState
 from nightherd.testing.determinism import START, FakeClock
 from nightherd.testing.memory_state import MemoryStore
-from nightherd.testing.state_contract import OpenState
 
 Contents = dict[str, list[tuple[object, ...]]]
 

@@ -20,8 +20,8 @@ from nightherd.model.workflows.definition import BlockAction, GateAction, GateKi
 from nightherd.state.agreement import differences
 from nightherd.state.directory import StateDirectory
 from nightherd.state.reader import SqliteReader
+from nightherd.testing.contracts.run import SCHEMA
 from nightherd.testing.determinism import START
-from nightherd.testing.run_contract import SCHEMA
 from nightherd.testing.run_values import (
     FAILURE,
     answer,

@@ -8,40 +8,40 @@ from types import ModuleType
 import anyio
 import pytest
 
-from nightherd.testing import (
-    delivery_contract,
-    fleet_contract,
-    inbox_contract,
-    inbox_jobs_contract,
-    jobs_contract,
-    notification_contract,
-    order_contract,
-    push_contract,
-    run_contract,
-    run_rules_contract,
-    run_tree_contract,
-    run_waits_contract,
-    state_contract,
-    token_contract,
-    visit_contract,
-    workspace_contract,
+from nightherd.testing.contracts import (
+    delivery,
+    fleet,
+    inbox,
+    inbox_jobs,
+    jobs,
+    notification,
+    order,
+    push,
+    run,
+    run_rules,
+    run_tree,
+    run_waits,
+    state,
+    token,
+    visit,
+    workspace,
 )
-from nightherd.testing.delivery_contract import DELIVERY_CHECKS
-from nightherd.testing.fleet_contract import FLEET_CHECKS
-from nightherd.testing.inbox_contract import INBOX_CHECKS
-from nightherd.testing.inbox_jobs_contract import INBOX_JOBS_CHECKS
-from nightherd.testing.jobs_contract import JOBS_CHECKS
-from nightherd.testing.notification_contract import NOTIFICATION_CHECKS
-from nightherd.testing.order_contract import ORDER_CHECKS
-from nightherd.testing.push_contract import PUSH_CHECKS
-from nightherd.testing.run_contract import RUN_CHECKS
-from nightherd.testing.run_rules_contract import RUN_RULES_CHECKS
-from nightherd.testing.run_tree_contract import RUN_TREE_CHECKS
-from nightherd.testing.run_waits_contract import RUN_WAITS_CHECKS
-from nightherd.testing.state_contract import CHECKS, Check
-from nightherd.testing.token_contract import TOKEN_CHECKS
-from nightherd.testing.visit_contract import VISIT_CHECKS
-from nightherd.testing.workspace_contract import WORKSPACE_CHECKS
+from nightherd.testing.contracts.delivery import DELIVERY_CHECKS
+from nightherd.testing.contracts.fleet import FLEET_CHECKS
+from nightherd.testing.contracts.inbox import INBOX_CHECKS
+from nightherd.testing.contracts.inbox_jobs import INBOX_JOBS_CHECKS
+from nightherd.testing.contracts.jobs import JOBS_CHECKS
+from nightherd.testing.contracts.notification import NOTIFICATION_CHECKS
+from nightherd.testing.contracts.order import ORDER_CHECKS
+from nightherd.testing.contracts.push import PUSH_CHECKS
+from nightherd.testing.contracts.run import RUN_CHECKS
+from nightherd.testing.contracts.run_rules import RUN_RULES_CHECKS
+from nightherd.testing.contracts.run_tree import RUN_TREE_CHECKS
+from nightherd.testing.contracts.run_waits import RUN_WAITS_CHECKS
+from nightherd.testing.contracts.state import CHECKS, Check
+from nightherd.testing.contracts.token import TOKEN_CHECKS
+from nightherd.testing.contracts.visit import VISIT_CHECKS
+from nightherd.testing.contracts.workspace import WORKSPACE_CHECKS
 from state.stores import STATES, StateFactory
 
 
@@ -79,22 +79,22 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
 @pytest.mark.parametrize(
     ("module", "checks"),
     [
-        (state_contract, CHECKS),
-        (fleet_contract, FLEET_CHECKS),
-        (jobs_contract, JOBS_CHECKS),
-        (delivery_contract, DELIVERY_CHECKS),
-        (order_contract, ORDER_CHECKS),
-        (inbox_contract, INBOX_CHECKS),
-        (inbox_jobs_contract, INBOX_JOBS_CHECKS),
-        (notification_contract, NOTIFICATION_CHECKS),
-        (token_contract, TOKEN_CHECKS),
-        (visit_contract, VISIT_CHECKS),
-        (push_contract, PUSH_CHECKS),
-        (workspace_contract, WORKSPACE_CHECKS),
-        (run_contract, RUN_CHECKS),
-        (run_rules_contract, RUN_RULES_CHECKS),
-        (run_waits_contract, RUN_WAITS_CHECKS),
-        (run_tree_contract, RUN_TREE_CHECKS),
+        (state, CHECKS),
+        (fleet, FLEET_CHECKS),
+        (jobs, JOBS_CHECKS),
+        (delivery, DELIVERY_CHECKS),
+        (order, ORDER_CHECKS),
+        (inbox, INBOX_CHECKS),
+        (inbox_jobs, INBOX_JOBS_CHECKS),
+        (notification, NOTIFICATION_CHECKS),
+        (token, TOKEN_CHECKS),
+        (visit, VISIT_CHECKS),
+        (push, PUSH_CHECKS),
+        (workspace, WORKSPACE_CHECKS),
+        (run, RUN_CHECKS),
+        (run_rules, RUN_RULES_CHECKS),
+        (run_waits, RUN_WAITS_CHECKS),
+        (run_tree, RUN_TREE_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

@@ -28,8 +28,8 @@ from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.state_values import job_id, submit
-from nightherd.views.events import read_events
-from nightherd.views.jobs import job_row, observe_jobs
+from nightherd.views.jobs.events import read_events
+from nightherd.views.jobs.jobs import job_row, observe_jobs
 from nightherd.wiring.repair import rebuild_database
 from nightherd.wiring.stores import open_journals, open_repair
 

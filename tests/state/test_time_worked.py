@@ -22,7 +22,7 @@ from nightherd.testing.determinism import FakeClock
 from nightherd.testing.memory_journals import MemoryJournals
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
-from nightherd.views.job_document import job_document, show_job
+from nightherd.views.jobs.document import job_document, show_job
 
 MORNING = 8 * 60
 """Minutes after the beginning."""

@@ -31,8 +31,8 @@ from nightherd.model.workflows.definition import (
 from nightherd.model.workflows.rows import RunQuery
 from nightherd.model.workflows.run import RunStatus
 from nightherd.model.workflows.triggers import Concurrency, RunTrigger, WhenBusy
+from nightherd.testing.contracts.run import SCHEMA
 from nightherd.testing.fork_server import ForkServer
-from nightherd.testing.run_contract import SCHEMA
 from nightherd.testing.run_values import (
     CANCELLED,
     answer,

@@ -45,8 +45,8 @@ from nightherd.testing.run_values import (
     run_id,
     workflow,
 )
-from nightherd.views.run_events import RunEvent, RunEventFollower, parse_cursor
-from nightherd.views.run_tail import RunFollower
+from nightherd.views.runs.events import RunEvent, RunEventFollower, parse_cursor
+from nightherd.views.runs.tail import RunFollower
 from nightherd.web.api_context import ApiContext
 from nightherd.web.ports import Port, ports_of
 from nightherd.wiring.stores import open_feed, open_journals, open_reader, system_clock

@@ -21,7 +21,7 @@ from nightherd.model.journal.event import (
 )
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.memory_journals import MemoryJournals
-from nightherd.views.event_bodies import KEPT, TEXT_LIMIT, EventRow, read_body, short_event
+from nightherd.views.jobs.event_bodies import KEPT, TEXT_LIMIT, EventRow, read_body, short_event
 
 JOB = JobId("job-2026-01-02-abc123")
 

@@ -13,7 +13,7 @@ from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.journal.event import AssistantEvent
 from nightherd.ports import Journals
 from nightherd.testing.determinism import FakeClock
-from nightherd.views.event_pages import EventPage, page_after, page_around, page_before
+from nightherd.views.jobs.event_pages import EventPage, page_after, page_around, page_before
 
 JOB = JobId("job-2026-01-02-abc123")
 EMPTY = JobId("job-2026-01-02-xyz789")

@@ -10,8 +10,8 @@ from nightherd.model.disk_space import DiskSpace
 from nightherd.model.doctor import Level
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.notifications.notification import TargetState
-from nightherd.views.health import Health, health_row
-from nightherd.views.status import ConfigErrorRow, DaemonRow
+from nightherd.views.fleet.status import ConfigErrorRow, DaemonRow
+from nightherd.views.health.health import Health, health_row
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 GIB = 1 << 30

@@ -13,8 +13,8 @@ from nightherd.model.jobs.job import JobStatus, TriggerType
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.limits.limits import BOUNDLESS, LimitName, Used
 from nightherd.model.units import MicroUsd
-from nightherd.views.checkpoints import with_checkpoint_totals
-from nightherd.views.limits import LimitView, limits_of_job
+from nightherd.views.costs.limits import LimitView, limits_of_job
+from nightherd.views.jobs.checkpoints import with_checkpoint_totals
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 ID = JobId("job-2026-03-04-aaaaaa")

@@ -22,7 +22,7 @@ from nightherd.model.journal.event import (
 from nightherd.model.journal.system import CheckpointSaved
 from nightherd.testing.memory_reader import MemoryReader
 from nightherd.testing.state_values import checkpoint, job_id, start, submit
-from nightherd.views.liveness import LiveJobRow, label_of, live_job_rows, look_at
+from nightherd.views.jobs.liveness import LiveJobRow, label_of, live_job_rows, look_at
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from nightherd.errors import InvalidValueError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.inbox.item import Verdict
 from nightherd.model.workflows.run import RunId
-from nightherd.views import run_events
-from nightherd.views.run_events import RunCursor, RunEvent, RunEventFollower, parse_cursor
+from nightherd.views.runs import events as run_events
+from nightherd.views.runs.events import RunCursor, RunEvent, RunEventFollower, parse_cursor
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 from nightherd.wiring.stores import open_feed

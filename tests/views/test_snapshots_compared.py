@@ -9,7 +9,7 @@ from nightherd.errors import NotFoundError, RefusedError, WorkspaceNotFoundError
 from nightherd.model.sessions.session import Session
 from nightherd.ports import ChangedPath
 from nightherd.testing.state_values import job_id, start, submit
-from nightherd.views.snapshots import (
+from nightherd.views.workspaces.snapshots import (
     changes_document,
     compare_sessions,
     job_changes,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nightherd.errors import InvalidValueError
 from nightherd.model.ids import ALPHABET, JobId
 from nightherd.ports import LedgerEntry
-from nightherd.views.stream_cursor import Place, StreamCursor, mark_of, parse_stream_cursor
+from nightherd.views.streams.cursor import Place, StreamCursor, mark_of, parse_stream_cursor
 
 NUMBERS = st.integers(0, 10**12)
 JOBS = st.builds(

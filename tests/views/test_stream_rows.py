@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from nightherd.ports import LedgerEntry
-from nightherd.views.stream_rows import touched_rows
+from nightherd.views.streams.rows import touched_rows
 
 NOW = datetime(2026, 11, 18, tzinfo=UTC)
 

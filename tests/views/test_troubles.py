@@ -6,7 +6,7 @@ import pytest
 
 from nightherd.model.journal.event import Event, ToolUseEvent, describe
 from nightherd.model.journal.system import Denied, Reviewed
-from nightherd.views.troubles import troubles_in
+from nightherd.views.jobs.troubles import troubles_in
 
 
 def called(call: str, tool: str = "Bash") -> Event:

@@ -14,7 +14,7 @@ from nightherd.model.workspaces.keeping import Hold
 from nightherd.model.workspaces.policy import Keep, WorkspaceScope
 from nightherd.model.workspaces.workspace import Landed, WorkspaceQuery
 from nightherd.testing.state_values import job_id, settle, start, submit
-from nightherd.views.workspaces import (
+from nightherd.views.workspaces.workspaces import (
     find_workspace,
     list_page,
     observe,

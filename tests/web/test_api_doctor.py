@@ -11,7 +11,7 @@ import pytest
 from nightherd.errors import NightherdError, StateError
 from nightherd.model.access.role import Role
 from nightherd.model.doctor import Level
-from nightherd.views.doctor import doctor_document
+from nightherd.views.health.doctor import doctor_document
 from nightherd.web.health.doctor_process import Diagnosis, run_doctor
 from nightherd.web.health.examiner import KEPT, Examiner
 from surfaces.drivers import Cli

@@ -15,7 +15,7 @@ from nightherd.model.inbox.item import ItemKind, item_id
 from nightherd.model.jobs.changes import StartExecution
 from nightherd.model.jobs.lost import BY_A_LIVE_WORKER
 from nightherd.state.reader import SqliteReader
-from nightherd.testing.inbox_contract import ask
+from nightherd.testing.contracts.inbox import ask
 from web.web_world import served
 
 

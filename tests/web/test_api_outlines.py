@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.views.outlines import JobOutline
+from nightherd.views.jobs.outlines import JobOutline
 from web.web_world import served
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from nightherd.views.run_events import parse_cursor
+from nightherd.views.runs.events import parse_cursor
 from web.run_world import following_run, serving_runs, start, work_on
 from web.web_world import World
 

@@ -13,7 +13,7 @@ from nightherd.model.change import FireSlot
 from nightherd.model.ids import JobId
 from nightherd.model.schedules.due import MISSED
 from nightherd.model.schedules.schedule import Slot, SlotKind, SlotOutcome, slot_id
-from nightherd.views.schedule_strip import MOST_SLOTS
+from nightherd.views.schedules.strip import MOST_SLOTS
 from web.web_world import FLEET, World, served, write_fleet
 
 OFTEN = FLEET.replace("interval: 30d, enabled: false", "interval: 10s")

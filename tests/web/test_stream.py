@@ -15,8 +15,8 @@ from nightherd.model.jobs.changes import StartExecution
 from nightherd.model.journal.event import describe
 from nightherd.model.journal.live_text import TextDelta
 from nightherd.model.journal.system import ExecutionStarted
-from nightherd.views.stream_cursor import Place
-from nightherd.views.stream_rows import StreamRows
+from nightherd.views.streams.cursor import Place
+from nightherd.views.streams.rows import StreamRows
 from nightherd.web.streams import change_tail, stream_follower, tails
 from nightherd.web.streams.change_tail import Changes, ChangeTail
 from web.run_world import serving_runs, start, work_on

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from nightherd.model.ids import JobId
-from nightherd.views.stream_cursor import Place, parse_stream_cursor
-from nightherd.views.stream_rows import touched_rows
+from nightherd.views.streams.cursor import Place, parse_stream_cursor
+from nightherd.views.streams.rows import touched_rows
 from nightherd.wiring.stores import open_feed, open_journals
 from surfaces.drivers import Shell
 from web.stream_world import Heard, heard_in

@@ -16,8 +16,8 @@ from nightherd.model.costs.cell import Amounts
 from nightherd.model.limits.limits import LimitName, shown
 from nightherd.model.text import counted
 from nightherd.model.units import MicroUsd, format_usd
-from nightherd.views.burn import Burn, Cap
-from nightherd.views.costs import (
+from nightherd.views.costs.burn import Burn, Cap
+from nightherd.views.costs.costs import (
     GROUPS,
     MOST_GROUPS,
     CostsRequest,

@@ -22,7 +22,7 @@ from nightherd.engine.doctor.doctor import Check, Examined, OnStep, examine, no_
 from nightherd.errors import ConfigError, ConfigNotFoundError, RefusedError, StateFileError
 from nightherd.model.doctor import Finding, Level
 from nightherd.next_step import Action, NextStep
-from nightherd.views.doctor import DoctorDocument, check_row, doctor_document, remedy_of
+from nightherd.views.health.doctor import DoctorDocument, check_row, doctor_document, remedy_of
 from nightherd.wiring.files import refresh_mirror
 from nightherd.wiring.repair import doctor_checks, night_checks, noted_damage, rebuild_database
 from nightherd.wiring.stores import open_repair, system_clock

@@ -86,7 +86,7 @@ MOST = 20
 
 def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The newest job ids that begin so, and the two that need no id."""
-    from nightherd.views.jobs import LAST, LAST_FAILED  # help needs none of it
+    from nightherd.views.jobs.jobs import LAST, LAST_FAILED  # help needs none of it
 
     words = [word for word in (LAST, LAST_FAILED) if word.startswith(incomplete)]
     if words and incomplete:
@@ -102,7 +102,7 @@ def complete_sessions(
     ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """The newest session ids that begin so, and the one that needs no id."""
-    from nightherd.views.jobs import LAST
+    from nightherd.views.jobs.jobs import LAST
 
     words = [word for word in (LAST,) if word.startswith(incomplete)]
     if words and incomplete:

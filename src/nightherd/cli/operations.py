@@ -49,7 +49,7 @@ from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.bulk import BulkOutcome
 from nightherd.model.jobs.job import Job, JobStatus
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.jobs import get_job
 from nightherd.wiring.machine import boot_id, refuse_agents
 from nightherd.wiring.running import is_same_directory, open_fleet_context, rescuer, rescuer_of_job
 from nightherd.wiring.runtimes import check_runtime, keeps_claude_transcripts

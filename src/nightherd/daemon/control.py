@@ -14,11 +14,11 @@ from nightherd.daemon.fleet_files import Loading
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.errors import NoDaemonError
 from nightherd.next_step import Action, NextStep
-from nightherd.views.jobs import timestamp
+from nightherd.views.jobs.jobs import timestamp
 from nightherd.wiring.machine import is_alive
 
 if TYPE_CHECKING:
-    from nightherd.views.status import ConfigErrorRow, DaemonRow
+    from nightherd.views.fleet.status import ConfigErrorRow, DaemonRow
 
 STEP_S = 0.05
 

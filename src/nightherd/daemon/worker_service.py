@@ -29,7 +29,7 @@ from nightherd.model.access.web import APPEARANCE, Web
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.webhooks import is_loopback
 from nightherd.next_step import SpellStep, plain_step
-from nightherd.views.status import DaemonRow
+from nightherd.views.fleet.status import DaemonRow
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import since_boot
 from nightherd.wiring.notifications import make_notifier, make_push_keys

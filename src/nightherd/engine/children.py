@@ -53,7 +53,7 @@ from nightherd.model.limits.spending import CountUsage
 from nightherd.model.permissions.tool_rule import covers_spawn
 from nightherd.model.workflows.run import RUN_PREFIX, RunId
 from nightherd.ports import StateReader
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.jobs import get_job
 
 LOOK_EVERY_S = 0.1
 SHORT_WAIT = timedelta(minutes=1)

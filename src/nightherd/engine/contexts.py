@@ -46,7 +46,7 @@ from nightherd.ports import (
     Transcripts,
     WorkspaceFiles,
 )
-from nightherd.views.gate_artifact import Artifacts
+from nightherd.views.workflows.gate_artifact import Artifacts
 
 EndExecutions = Callable[[Collection[ExecutionId]], Awaitable[Mapping[ExecutionId, str]]]
 """Ends what executions left running and sees it gone; answers with what could not be ended, and why."""

@@ -44,7 +44,7 @@ from nightherd.model.journal.event import ErrorEvent, Event, describe
 from nightherd.model.journal.recollection import Remembered, remembered
 from nightherd.model.journal.system import HookRan, Warned
 from nightherd.ports import CommandContainer, HookCall, HookCarrier, HookResult
-from nightherd.views.jobs import own_job
+from nightherd.views.jobs.jobs import own_job
 
 SCHEMA = "nightherd/v1/hook"
 MOST_GENERATIONS = 8

@@ -33,10 +33,10 @@ from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, payloa
 from nightherd.model.journal.system import Denied, HookRan, Warned
 from nightherd.model.sessions.session import Session, SessionQuery
 from nightherd.ports import Journals, StateReader
-from nightherd.views.conversation import find_session_id
-from nightherd.views.jobs import find_job_id, get_job, observe_job, observe_jobs
-from nightherd.views.sessions import get_session
-from nightherd.views.troubles import troubles_of
+from nightherd.views.jobs.jobs import find_job_id, get_job, observe_job, observe_jobs
+from nightherd.views.jobs.troubles import troubles_of
+from nightherd.views.sessions.conversation import find_session_id
+from nightherd.views.sessions.sessions import get_session
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.reloads import admit_answered

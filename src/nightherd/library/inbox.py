@@ -14,7 +14,7 @@ from nightherd.engine.operations.resume import Rescue
 from nightherd.engine.operations.tokens import person_with
 from nightherd.model.inbox.item import InboxItem, InboxQuery, Verdict
 from nightherd.model.limits.limits import kept_limits
-from nightherd.views.inbox import InboxPage, ShownItem, find_item_id, list_inbox, show_item
+from nightherd.views.people.inbox import InboxPage, ShownItem, find_item_id, list_inbox, show_item
 from nightherd.wiring.machine import refuse_agents, user_name
 
 VIA = "library"

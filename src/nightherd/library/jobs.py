@@ -25,9 +25,9 @@ from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.journal.event import Event, SystemEvent, is_terminal, payload_of
 from nightherd.model.journal.system import SystemSubtype
-from nightherd.views import jobs as views
-from nightherd.views.checkpoints import thread_state
-from nightherd.views.jobs import find_job_id, observe_job, observe_jobs
+from nightherd.views.jobs import jobs as views
+from nightherd.views.jobs.checkpoints import thread_state
+from nightherd.views.jobs.jobs import find_job_id, observe_job, observe_jobs
 from nightherd.wiring.executions import ending_of_executions
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import rescue_terms

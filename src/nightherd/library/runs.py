@@ -36,9 +36,9 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.limits.limits import kept_limits
 from nightherd.model.workflows.definition import WorkflowDefinition
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
-from nightherd.views.run_document import RunView, run_document, show_run
-from nightherd.views.run_outputs import output_of
-from nightherd.views.runs import find_run, find_run_id
+from nightherd.views.runs.document import RunView, run_document, show_run
+from nightherd.views.runs.outputs import output_of
+from nightherd.views.runs.runs import find_run, find_run_id
 from nightherd.wiring.machine import is_at_work, refuse_agents, user_name
 from nightherd.wiring.running import make_worker_loop
 

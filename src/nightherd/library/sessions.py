@@ -11,7 +11,7 @@ from nightherd.engine.operations.requests import ClearSession, UpdateSession
 from nightherd.library.state import open_changes, reading
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
 from nightherd.ports import StateReader
-from nightherd.views.conversation import find_session_id
+from nightherd.views.sessions.conversation import find_session_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

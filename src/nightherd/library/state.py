@@ -24,7 +24,7 @@ from nightherd.model.ids import JobId, RandomText, SessionId
 from nightherd.model.secrets import Secrets
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
-from nightherd.views.fleet import show_fleet
+from nightherd.views.fleet.fleet import show_fleet
 from nightherd.wiring import stores
 from nightherd.wiring.files import (
     empty_schedule_state,

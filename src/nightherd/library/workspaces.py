@@ -15,9 +15,9 @@ from nightherd.model.ids import JobId
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceQuery
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import ChangedPath
-from nightherd.views.jobs import find_job_id
-from nightherd.views.snapshots import job_changes
-from nightherd.views.workspaces import (
+from nightherd.views.jobs.jobs import find_job_id
+from nightherd.views.workspaces.snapshots import job_changes
+from nightherd.views.workspaces.workspaces import (
     ShownWorkspace,
     WorkspacePage,
     find_workspace,

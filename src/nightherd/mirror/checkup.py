@@ -24,7 +24,7 @@ from nightherd.mirror.position import Memory
 from nightherd.model.doctor import Finding, Level
 from nightherd.model.jobs.job import JobQuery
 from nightherd.ports import ChangeFeed, Mirror, StateReader
-from nightherd.views.jobs import every_job
+from nightherd.views.jobs.jobs import every_job
 
 PAGE = 500
 """Jobs read at once."""

@@ -26,7 +26,7 @@ from nightherd.model.jobs.job import Job
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session, SessionStatus
 from nightherd.ports import Clock, Journals, StateReader
-from nightherd.views.conversation import events_of, segments_of
+from nightherd.views.sessions.conversation import events_of, segments_of
 
 NOTICES = 100
 """The newest of them are kept; a follower may live for years."""

@@ -28,7 +28,7 @@ from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.text import utc_text
 from nightherd.model.worker import Worker
 from nightherd.ports import ChangeFeed, Clock, Journals, StateReader, Wait
-from nightherd.views.jobs import every_job, observe_jobs, own_job
+from nightherd.views.jobs.jobs import every_job, observe_jobs, own_job
 
 INTERVAL_S = 0.7
 """Between two rounds. A job that is over sooner is written once; with the round itself it stays a second."""

@@ -16,8 +16,8 @@ from nightherd.model.doctor import Finding, Level
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.ports import Journals, StateReader
-from nightherd.views.checkpoints import documented, standing
-from nightherd.views.jobs import every_job
+from nightherd.views.jobs.checkpoints import documented, standing
+from nightherd.views.jobs.jobs import every_job
 
 NAME = "state-files"
 SUSPENDED = "suspended-state-files"

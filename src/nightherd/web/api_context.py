@@ -30,8 +30,8 @@ from nightherd.ports import (
     Searches,
     SnapshotReader,
 )
-from nightherd.views.status import DaemonRow
-from nightherd.views.stream_rows import StreamRows
+from nightherd.views.fleet.status import DaemonRow
+from nightherd.views.streams.rows import StreamRows
 from nightherd.web.access.login_codes import FailedLogins, LoginCodes
 from nightherd.web.counters import Counters
 from nightherd.web.health.doctor_process import Diagnosis, run_doctor

@@ -15,7 +15,7 @@ from nightherd.model.access.role import Role
 from nightherd.model.config_value import ConfigValue
 from nightherd.model.problem import Problem
 from nightherd.ports import StateReader
-from nightherd.views.config import (
+from nightherd.views.fleet.config import (
     AgentConfigDocument,
     ConfigDocument,
     ConfigView,

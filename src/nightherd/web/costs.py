@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from nightherd.model.access.role import Role
-from nightherd.views.costs import (
+from nightherd.views.costs.costs import (
     GROUPS,
     MOST_GROUPS,
     CostsDocument,

@@ -12,7 +12,7 @@ import msgspec
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
-from nightherd.views.jobs import timestamp
+from nightherd.views.jobs.jobs import timestamp
 from nightherd.web.counters import Counters
 from nightherd.web.problem import MEDIA_TYPE, ProblemDocument
 

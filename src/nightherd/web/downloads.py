@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from nightherd.errors import NotFoundError
 from nightherd.model.access.role import Role
 from nightherd.ports import StateReader
-from nightherd.views.jobs import find_job_id
+from nightherd.views.jobs.jobs import find_job_id
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import refusals

@@ -11,12 +11,12 @@ from nightherd.model.access.role import Role
 from nightherd.model.jobs.options import NO_OPTIONS
 from nightherd.model.limits.limits import NO_LIMITS
 from nightherd.ports import StateReader
-from nightherd.views.agents import AgentDocument, agent_document
-from nightherd.views.fleet import AgentRow, FleetView, agent_row, show_fleet
-from nightherd.views.job_document import failed_hooks
-from nightherd.views.notifications import failing_targets
-from nightherd.views.schedules import list_views, schedule_row
-from nightherd.views.status import StatusDocument, status_document
+from nightherd.views.fleet.agents import AgentDocument, agent_document
+from nightherd.views.fleet.fleet import AgentRow, FleetView, agent_row, show_fleet
+from nightherd.views.fleet.status import StatusDocument, status_document
+from nightherd.views.jobs.document import failed_hooks
+from nightherd.views.people.notifications import failing_targets
+from nightherd.views.schedules.schedules import list_views, schedule_row
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document

@@ -20,7 +20,7 @@ from nightherd.errors import (
 from nightherd.model.access.role import Role
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.webhooks import Endpoint, SignatureKind, is_github, is_standard
-from nightherd.views.deliveries import AcceptedDelivery, DeliveryRow, delivery_row
+from nightherd.views.fleet.deliveries import AcceptedDelivery, DeliveryRow, delivery_row
 from nightherd.web.access.caller import needs, public
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document

@@ -12,9 +12,9 @@ from nightherd.model.access.role import Role
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceQuery
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
-from nightherd.views.jobs import find_job_id
-from nightherd.views.snapshots import ChangesDocument, changes_document, job_changes
-from nightherd.views.workspaces import (
+from nightherd.views.jobs.jobs import find_job_id
+from nightherd.views.workspaces.snapshots import ChangesDocument, changes_document, job_changes
+from nightherd.views.workspaces.workspaces import (
     WorkspaceDocument,
     WorkspaceRow,
     find_workspace,

@@ -110,7 +110,7 @@ def refresh_state_files(state_dir: Path, job_ids: Sequence[JobId]) -> None:
     """
     from nightherd.errors import NightherdError
     from nightherd.mirror.checkup import is_kept
-    from nightherd.views import checkpoints
+    from nightherd.views.jobs import checkpoints
 
     if not is_kept(state_dir):
         return

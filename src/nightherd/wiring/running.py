@@ -294,7 +294,7 @@ def _carrier(keepers: Keepers, runtimes: Runtimes) -> HookCarrier:
 
 def _hooks(carrier: HookCarrier) -> AfterJob:
     from nightherd.engine.hooks import JobHooks
-    from nightherd.views.jobs import job_row
+    from nightherd.views.jobs.jobs import job_row
 
     return JobHooks(carrier=carrier, describe_job=job_row)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nightherd.engine.workspaces.cleanup import CleanupContext
     from nightherd.model.agents.agent import Fleet
     from nightherd.ports import Landing, SetupCache, SnapshotReader, WorkspaceFiles, WorkspaceSurvey
-    from nightherd.views.gate_artifact import Artifacts
+    from nightherd.views.workflows.gate_artifact import Artifacts
 
 
 def open_workspace_files(state_dir: Path) -> WorkspaceFiles:
@@ -44,7 +44,7 @@ def open_snapshot_reader(state_dir: Path) -> SnapshotReader:
 
 def open_artifacts(state_dir: Path, mask: Callable[[Any], Any] = lambda value: value) -> Artifacts:
     """What reads and replaces the artifacts of gates; `mask` takes secrets out of what is shown."""
-    from nightherd.views.gate_artifact import Artifacts
+    from nightherd.views.workflows.gate_artifact import Artifacts
     from nightherd.wiring.stores import open_journals
     from nightherd.workspaces.gate_files import LocalGateFiles
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from cli.runs.flows import by_path
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.ports import StateReader
-from nightherd.views.run_document import run_document, show_run
-from nightherd.views.runs import find_run_id, list_run_page
+from nightherd.views.runs.document import run_document, show_run
+from nightherd.views.runs.runs import find_run_id, list_run_page
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_reader, system_clock
 from surfaces.drivers import Cli, Shell

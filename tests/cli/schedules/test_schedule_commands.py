@@ -14,8 +14,8 @@ from nightherd.model.schedules.due import parse_rule
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
 from nightherd.runtimes.scripted.capabilities import SCRIPTED
-from nightherd.views.schedule_why import why_next
-from nightherd.views.schedules import make_view
+from nightherd.views.schedules.schedules import make_view
+from nightherd.views.schedules.why import why_next
 from surfaces.drivers import Cli
 
 FLEET = """\

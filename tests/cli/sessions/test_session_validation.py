@@ -14,8 +14,8 @@ from nightherd.model.journal.event import AssistantEvent, Event, describe
 from nightherd.model.journal.recollection import rebuilt_rows, recollect
 from nightherd.model.journal.system import Complete, Init, Warned
 from nightherd.testing.runtime import PlayedRuntime
-from nightherd.views.job_document import result_document
-from nightherd.views.jobs import own_job
+from nightherd.views.jobs.document import result_document
+from nightherd.views.jobs.jobs import own_job
 
 AGENT = """\
 agents:

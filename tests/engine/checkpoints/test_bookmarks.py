@@ -35,7 +35,7 @@ from nightherd.model.units import MicroUsd
 from nightherd.runtimes.claude.capabilities import SDK
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.testing.runtime import PlayedRuntime
-from nightherd.views.checkpoints import list_bookmarks, thread_state
+from nightherd.views.jobs.checkpoints import list_bookmarks, thread_state
 
 ROOMY = Limits(turns=100)
 

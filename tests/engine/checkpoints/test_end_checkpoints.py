@@ -35,7 +35,7 @@ from nightherd.model.limits.limits import Limits
 from nightherd.model.usage import Totals
 from nightherd.runtimes.claude.capabilities import SDK
 from nightherd.testing.runtime import PlayedRuntime
-from nightherd.views.checkpoints import list_bookmarks
+from nightherd.views.jobs.checkpoints import list_bookmarks
 
 TWO_TURNS = Limits(turns=2)
 ROOMY = Limits(turns=100)

@@ -26,7 +26,7 @@ from nightherd.model.checkpoints.retention import JobPlan, Needed, Reason
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.limits.limits import Limits
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
-from nightherd.views.checkpoints import (
+from nightherd.views.jobs.checkpoints import (
     TakenAway,
     find_checkpoint,
     list_bookmarks,

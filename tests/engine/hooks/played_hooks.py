@@ -20,7 +20,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.journal.event import SystemEvent, payload_of
 from nightherd.model.journal.system import HookRan
 from nightherd.ports import HookCall, HookResult
-from nightherd.views.jobs import job_row
+from nightherd.views.jobs.jobs import job_row
 
 FINE = HookResult(success=True, output="fine")
 BROKEN = HookResult(success=False, error="exit code 1")

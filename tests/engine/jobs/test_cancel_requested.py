@@ -27,7 +27,7 @@ from nightherd.model.journal.recollection import recollect
 from nightherd.model.journal.system import Complete, End
 from nightherd.ports import Journal, RuntimeRequest
 from nightherd.testing.runtime import PlayedRuntime
-from nightherd.views.checkpoints import list_bookmarks
+from nightherd.views.jobs.checkpoints import list_bookmarks
 
 
 def call(number: int, *, index: int = 0, is_last: bool = True) -> ToolUseEvent:

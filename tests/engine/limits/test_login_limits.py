@@ -31,9 +31,9 @@ from nightherd.runtimes.claude.capabilities import CLI, SDK
 from nightherd.testing.determinism import START, FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import ANSWER
-from nightherd.views.fleet import fleet_document, show_fleet
-from nightherd.views.schedule_why import why_next
-from nightherd.views.schedules import list_views, schedule_row
+from nightherd.views.fleet.fleet import fleet_document, show_fleet
+from nightherd.views.schedules.schedules import list_views, schedule_row
+from nightherd.views.schedules.why import why_next
 
 RESET = START + timedelta(hours=3)
 HIT = ErrorEvent(

@@ -36,9 +36,9 @@ from nightherd.state.store import SqliteStore
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.testing.state_values import job_id, settle, start, submit
-from nightherd.views.checkpoints import checkpoint_row, list_bookmarks, thread_state
-from nightherd.views.jobs import own_job
-from nightherd.views.limits import limits_of_job
+from nightherd.views.costs.limits import limits_of_job
+from nightherd.views.jobs.checkpoints import checkpoint_row, list_bookmarks, thread_state
+from nightherd.views.jobs.jobs import own_job
 from nightherd.wiring.runtimes import KNOWN_RUNTIMES
 
 CACHED = Usage(

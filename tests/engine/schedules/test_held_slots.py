@@ -13,9 +13,9 @@ from nightherd.model.jobs.changes import CancelJob
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.journal.event import ErrorEvent, Event
 from nightherd.model.sessions.session import SessionMode, SessionTerms
-from nightherd.views.fleet import fleet_document, show_fleet
-from nightherd.views.schedule_why import why_next
-from nightherd.views.schedules import list_views
+from nightherd.views.fleet.fleet import fleet_document, show_fleet
+from nightherd.views.schedules.schedules import list_views
+from nightherd.views.schedules.why import why_next
 
 HOUR = timedelta(hours=1)
 NEEDS_A_PERSON = ErrorEvent(message="No credit", code="billing")

@@ -16,7 +16,7 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.job import Job
 from nightherd.model.journal.recollection import rebuilt_rows, recollect
 from nightherd.model.workflows.run import RunId, RunStatus
-from nightherd.views.conversation import count_messages, segments_of
+from nightherd.views.sessions.conversation import count_messages, segments_of
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import make_worker_loop, open_worker
 

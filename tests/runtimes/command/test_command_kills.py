@@ -20,7 +20,7 @@ from nightherd.model.workflows.command import exit_code_of
 from nightherd.model.workflows.definition import OnInterrupt
 from nightherd.runtimes.command.runtime import RUN_AGAIN
 from nightherd.testing.fork_server import Ended, ForkServer
-from nightherd.views.inbox import asked_blocks
+from nightherd.views.people.inbox import asked_blocks
 from runtimes.command.command_stage import CommandJobs, bash, calls_in, results_in
 from runtimes.command.command_trials import WORK
 from runtimes.stage import is_running, is_written, until

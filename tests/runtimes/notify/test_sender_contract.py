@@ -10,8 +10,8 @@ import pytest
 from nightherd.host.system import SystemClock
 from nightherd.ports import SendResult
 from nightherd.runtimes.notify.sender import ChildSender
+from nightherd.testing.contracts.sender import SENDER_CHECKS, Check, OpenSender
 from nightherd.testing.recording_sender import RecordingSender
-from nightherd.testing.sender_contract import SENDER_CHECKS, Check, OpenSender
 from runtimes.notify.loopback import loopback
 
 each_check = pytest.mark.parametrize("check", SENDER_CHECKS, ids=lambda check: check.__name__)

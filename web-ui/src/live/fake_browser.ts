@@ -84,3 +84,50 @@ export class FakeBrowser {
     queueMicrotask(() => this.grant());
   }
 }
+
+/** A server of the stream: what is open at it, with the topics and the cursor it was opened with. */
+export class FakeServer {
+  open: { topics: string[]; cursor: string | null; write: (text: string) => void }[] = [];
+  /** How many streams were asked for, also those that have ended or were refused. */
+  count = 0;
+  status = 200;
+
+  readonly fetch = (input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> => {
+    const address = input instanceof Request ? input.url : String(input);
+    const topics = new URL(address, location.origin).searchParams.get("topics") ?? "";
+    this.count += 1;
+    if (this.status !== 200) return Promise.resolve(new Response(null, { status: this.status }));
+    let control!: ReadableStreamDefaultController<Uint8Array>;
+    const body = new ReadableStream<Uint8Array>({ start: (given) => void (control = given) });
+    const stream = {
+      topics: topics.split(","),
+      cursor: new Headers(init.headers).get("Last-Event-ID"),
+      write: (text: string) => control.enqueue(new TextEncoder().encode(text)),
+    };
+    this.open.push(stream);
+    init.signal?.addEventListener("abort", () => {
+      this.open = this.open.filter((other) => other !== stream);
+      control.error(new DOMException("aborted", "AbortError"));
+    });
+    return Promise.resolve(new Response(body, { status: 200 }));
+  };
+
+  /** Send one event to all that listen. */
+  send(id: string, type: string, data: unknown): void {
+    for (const { write } of this.open) {
+      write(`id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
+    }
+  }
+
+  /** Wait for the stream with this number. */
+  until(count: number): Promise<void> {
+    return vi.waitFor(() => {
+      if (this.count < count) throw new Error(`${this.count} of ${count} streams were opened`);
+    });
+  }
+
+  /** Take no more streams. */
+  stop(): void {
+    this.status = 401;
+  }
+}

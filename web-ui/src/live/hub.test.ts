@@ -23,7 +23,7 @@ function openTab(...topics: string[]) {
   const hub = tab.run(() => new LiveHub("test"));
   const heard: string[] = [];
   const event: Listener["event"] = ({ type, data }) => {
-    const { id, event } = data as { id?: string; event?: { seq: number } };
+    const { id, event } = (data ?? {}) as { id?: string; event?: { seq: number } };
     if (type === "event") heard.push(`event ${event?.seq}`);
     else if (type === "job") heard.push(`job ${id}`);
   };
@@ -32,7 +32,12 @@ function openTab(...topics: string[]) {
     topics.forEach((topic) => hub.follow(topic));
     hub.start();
   });
-  return { ...tab, hub, heard };
+  // The browser ends a tab's stream with the tab.
+  const close = () => {
+    tab.close();
+    hub["connection"]?.stop();
+  };
+  return { hub, heard, close };
 }
 
 it("opens one stream for the topics of all tabs", async () => {

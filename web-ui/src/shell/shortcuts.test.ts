@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { act, createElement } from "react";
+import { act, createElement, useEffect } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
@@ -22,7 +22,10 @@ function Keys({ keys }: { keys: readonly Shortcut[] }) {
 
 function Page() {
   useKeyboard();
-  listed = useRegisteredShortcuts().map(({ label }) => label);
+  const labels = useRegisteredShortcuts().map(({ label }) => label);
+  useEffect(() => {
+    listed = labels;
+  });
   return null;
 }
 

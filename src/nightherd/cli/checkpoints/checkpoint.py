@@ -18,7 +18,8 @@ from nightherd.model.checkpoints.persistence import Persistence
 from nightherd.model.checkpoints.state_document import as_written, check_state
 from nightherd.model.checkpoints.state_schema import descriptions
 from nightherd.model.units import format_usd
-from nightherd.views.checkpoints import (
+from nightherd.views.costs.limits import limits_at
+from nightherd.views.jobs.checkpoints import (
     TakenAway,
     checkpoint_document,
     checkpoint_row,
@@ -28,8 +29,7 @@ from nightherd.views.checkpoints import (
     taken_row,
     thread_state,
 )
-from nightherd.views.jobs import LAST, find_job_id
-from nightherd.views.limits import limits_at
+from nightherd.views.jobs.jobs import LAST, find_job_id
 from nightherd.wiring.stores import load_persistence, open_journals, open_reader, system_clock
 
 HEADING = ("NUMBER", "TRIGGER", "EVENT", "TURN", "COST", "MADE", "STATUS")

@@ -17,8 +17,8 @@ from nightherd.model.checkpoints.retention import JobPlan
 from nightherd.model.text import counted
 from nightherd.model.units import format_size
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
-from nightherd.views.jobs import find_job_id
-from nightherd.views.retention import plan_row, retention_beside
+from nightherd.views.health.retention import plan_row, retention_beside
+from nightherd.views.jobs.jobs import find_job_id
 from nightherd.wiring.stores import (
     last_retention,
     load_persistence,

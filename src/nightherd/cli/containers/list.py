@@ -11,7 +11,7 @@ from nightherd.cli.containers.engine import configured_socket
 from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import relative, table
-from nightherd.views.jobs import timestamp
+from nightherd.views.jobs.jobs import timestamp
 from nightherd.wiring.containers import list_containers, open_engine
 from nightherd.wiring.stores import system_clock
 

@@ -18,7 +18,7 @@ from nightherd.errors import InvalidValueError, NotFoundError
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.secrets import Secrets
 from nightherd.model.units import parse_duration
-from nightherd.views.logs import log_row
+from nightherd.views.health.logs import log_row
 from nightherd.wiring.stores import open_log, system_clock
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.job import Job
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
-from nightherd.views.jobs import job_row
+from nightherd.views.jobs.jobs import job_row
 from nightherd.wiring.stores import system_clock
 
 

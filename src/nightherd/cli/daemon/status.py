@@ -31,10 +31,10 @@ from nightherd.model.problem import Problem, Severity
 from nightherd.model.schedules.jobs import open_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
-from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
-from nightherd.views.job_document import FailedHook, failed_hook_row, failed_hooks
-from nightherd.views.notifications import failing_row, failing_targets
-from nightherd.views.retention import retention_run_row
+from nightherd.views.fleet.fleet import AgentView, FleetView, fleet_document, show_fleet
+from nightherd.views.health.retention import retention_run_row
+from nightherd.views.jobs.document import FailedHook, failed_hook_row, failed_hooks
+from nightherd.views.people.notifications import failing_row, failing_targets
 from nightherd.wiring.fleets import check_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import (

@@ -18,7 +18,7 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobStatus
 from nightherd.model.journal.event import ToolResultEvent
-from nightherd.views.jobs import observe_job
+from nightherd.views.jobs.jobs import observe_job
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 

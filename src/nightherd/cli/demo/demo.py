@@ -46,8 +46,8 @@ from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.jobs.job import JobQuery
 from nightherd.model.text import shorten
 from nightherd.model.units import MicroUsd, format_usd, to_usd
-from nightherd.views.job_document import result_document
-from nightherd.views.jobs import observe_jobs
+from nightherd.views.jobs.document import result_document
+from nightherd.views.jobs.jobs import observe_jobs
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.runtimes import can_run

@@ -19,9 +19,9 @@ from nightherd.model.jobs.lost import lost_text
 from nightherd.model.jobs.options import NO_OPTIONS
 from nightherd.model.schedules.rule import Cron
 from nightherd.model.sessions.order import suspended_text
-from nightherd.views.agents import AgentDocument, agent_document
-from nightherd.views.fleet import AgentView, agent_row
-from nightherd.views.schedules import list_views, schedule_row
+from nightherd.views.fleet.agents import AgentDocument, agent_document
+from nightherd.views.fleet.fleet import AgentView, agent_row
+from nightherd.views.schedules.schedules import list_views, schedule_row
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import known_secrets, open_reader, system_clock
 

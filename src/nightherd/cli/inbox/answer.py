@@ -21,7 +21,7 @@ from nightherd.model.inbox.item import InboxItem, ItemKind, Verdict
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.model.workflows.run import RunId
 from nightherd.ports import StateReader
-from nightherd.views.inbox import find_item_id, item_document, show_item
+from nightherd.views.people.inbox import find_item_id, item_document, show_item
 from nightherd.wiring.machine import user_name
 from nightherd.wiring.stores import open_reader, system_clock
 

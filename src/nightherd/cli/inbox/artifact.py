@@ -12,8 +12,8 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.runs.inputs import read_text
 from nightherd.errors import InvalidValueError, RefusedError, UsageError
 from nightherd.model.json_text import parse_json
-from nightherd.views.gate_artifact import ARTIFACT
-from nightherd.views.inbox import find_item_id, show_item
+from nightherd.views.people.inbox import find_item_id, show_item
+from nightherd.views.workflows.gate_artifact import ARTIFACT
 from nightherd.wiring.stores import open_reader
 from nightherd.wiring.workspaces import open_artifacts
 

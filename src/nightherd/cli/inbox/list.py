@@ -31,7 +31,7 @@ from nightherd.cli.screen.render import (
 )
 from nightherd.model.inbox.item import VERDICTS, InboxItem, InboxQuery, ItemKind, Verdict
 from nightherd.model.units import format_usd
-from nightherd.views.inbox import (
+from nightherd.views.people.inbox import (
     ShownItem,
     asked_blocks,
     find_item_id,

@@ -16,7 +16,7 @@ from nightherd.engine.operations.tokens import add_token, revoke_token
 from nightherd.errors import NotFoundError
 from nightherd.model.access.role import Role
 from nightherd.model.inbox.token import Token
-from nightherd.views.access import token_row
+from nightherd.views.people.access import token_row
 from nightherd.wiring.machine import refuse_agents
 from nightherd.wiring.stores import (
     init_state_directory,

@@ -51,7 +51,7 @@ from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.options import JobOptions
 from nightherd.model.limits.limits import LimitName, shown
 from nightherd.model.sessions.session import SessionMode
-from nightherd.views.jobs import find_job_id, get_job
+from nightherd.views.jobs.jobs import find_job_id, get_job
 from nightherd.wiring.stores import open_reader
 
 

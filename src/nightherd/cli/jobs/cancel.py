@@ -29,8 +29,8 @@ from nightherd.model.jobs.bulk import BulkOutcome, BulkVerb
 from nightherd.model.jobs.filter import parse_job_filter
 from nightherd.model.jobs.job import Job
 from nightherd.model.text import counted
-from nightherd.views.bulk import BulkDocument, BulkRow, bulk_document
-from nightherd.views.jobs import find_job_id, get_job, job_row
+from nightherd.views.jobs.bulk import BulkDocument, BulkRow, bulk_document
+from nightherd.views.jobs.jobs import find_job_id, get_job, job_row
 from nightherd.wiring.stores import open_reader, system_clock
 
 DONE = {BulkVerb.CANCEL: "cancelled", BulkVerb.RETRY: "retried"}

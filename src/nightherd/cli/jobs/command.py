@@ -34,9 +34,9 @@ from nightherd.model.jobs.retry import KEEPS_A_CLOCK
 from nightherd.model.sessions.order import ahead_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
-from nightherd.views.job_document import result_document
-from nightherd.views.jobs import job_row, observe_job
-from nightherd.views.troubles import NO_TROUBLES, Troubles, troubles_of
+from nightherd.views.jobs.document import result_document
+from nightherd.views.jobs.jobs import job_row, observe_job
+from nightherd.views.jobs.troubles import NO_TROUBLES, Troubles, troubles_of
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import open_worker, rescuer

@@ -12,8 +12,13 @@ from nightherd.cli.screen.render import Screen, neutralise, one_line
 from nightherd.errors import UsageError
 from nightherd.model.text import counted
 from nightherd.ports import SnapshotReader
-from nightherd.views.jobs import find_job_id
-from nightherd.views.snapshots import JobChanges, changes_document, job_changes, shown_path
+from nightherd.views.jobs.jobs import find_job_id
+from nightherd.views.workspaces.snapshots import (
+    JobChanges,
+    changes_document,
+    job_changes,
+    shown_path,
+)
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 from nightherd.wiring.workspaces import open_snapshot_reader
 

@@ -12,7 +12,7 @@ from nightherd.cli.sessions.files import lines_of, write_export
 from nightherd.errors import NotFoundError
 from nightherd.views.export.journal import journal_lines
 from nightherd.views.export.page import job_page
-from nightherd.views.jobs import find_job_id
+from nightherd.views.jobs.jobs import find_job_id
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
 

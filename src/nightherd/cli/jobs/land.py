@@ -29,9 +29,9 @@ from nightherd.model.workspaces.policy import CloneTerms
 from nightherd.model.workspaces.workspace import Landed
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Landing
-from nightherd.views.jobs import find_job_id, get_job
-from nightherd.views.landing import landing_document
-from nightherd.views.snapshots import shown_path
+from nightherd.views.jobs.jobs import find_job_id, get_job
+from nightherd.views.workspaces.landing import landing_document
+from nightherd.views.workspaces.snapshots import shown_path
 from nightherd.wiring.machine import refuse_agents
 from nightherd.wiring.running import open_fleet_context
 from nightherd.wiring.stores import open_reader, system_clock

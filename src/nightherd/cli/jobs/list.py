@@ -38,7 +38,7 @@ from nightherd.cli.screen.render import (
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.lost import ObservedJob, next_text
 from nightherd.model.units import format_usd
-from nightherd.views.jobs import job_row, list_page, observe_job, observe_jobs
+from nightherd.views.jobs.jobs import job_row, list_page, observe_job, observe_jobs
 from nightherd.wiring.stores import open_job_list, system_clock
 
 if TYPE_CHECKING:

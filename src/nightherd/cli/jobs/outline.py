@@ -11,8 +11,8 @@ import click
 from nightherd.cli.invocation import Invocation, job_argument, json_option
 from nightherd.cli.screen.render import Screen, length, neutralise, one_line, table
 from nightherd.model.text import counted
-from nightherd.views.jobs import find_job_id
-from nightherd.views.outlines import GapRow, JobOutline, OutlineExecutionRow, outline_of_job
+from nightherd.views.jobs.jobs import find_job_id
+from nightherd.views.jobs.outlines import GapRow, JobOutline, OutlineExecutionRow, outline_of_job
 from nightherd.wiring.index import open_outlines
 from nightherd.wiring.stores import open_reader, system_clock
 

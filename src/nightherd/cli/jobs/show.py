@@ -29,9 +29,9 @@ from nightherd.model.sessions.order import ahead_text
 from nightherd.model.text import counted, input_text
 from nightherd.model.units import MicroUsd, format_usd
 from nightherd.ports import JobReader, Journals
-from nightherd.views.checkpoints import latest_known, with_checkpoint_totals
-from nightherd.views.events import event_document, follow_output, read_events, with_full_output
-from nightherd.views.job_document import (
+from nightherd.views.costs.limits import limits_of_job
+from nightherd.views.jobs.checkpoints import latest_known, with_checkpoint_totals
+from nightherd.views.jobs.document import (
     JobView,
     children_of,
     job_document,
@@ -39,8 +39,8 @@ from nightherd.views.job_document import (
     tree_costs,
     waited,
 )
-from nightherd.views.jobs import find_job_id, observe_job, phase_path
-from nightherd.views.limits import limits_of_job
+from nightherd.views.jobs.events import event_document, follow_output, read_events, with_full_output
+from nightherd.views.jobs.jobs import find_job_id, observe_job, phase_path
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 

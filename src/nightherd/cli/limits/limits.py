@@ -17,8 +17,8 @@ from nightherd.errors import NightherdError
 from nightherd.model.checkpoints.state_schema import descriptions
 from nightherd.model.jobs.options import NO_OPTIONS
 from nightherd.model.limits.limits import Limits, shown
-from nightherd.views.job_document import JobView
-from nightherd.views.limits import LimitView, limit_row, limits_of_agent, limits_of_fleet
+from nightherd.views.costs.limits import LimitView, limit_row, limits_of_agent, limits_of_fleet
+from nightherd.views.jobs.document import JobView
 from nightherd.wiring.stores import load_persistence, open_reader, system_clock
 
 HEADING = ("WHOSE", "LIMIT", "MAXIMUM", "USED", "LEFT", "AT THE LIMIT", "WHAT IT LIMITS")

@@ -12,7 +12,7 @@ from nightherd.errors import InvalidValueError, UsageError
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import LimitName, OnLimit, amount_of, parse_limit, shown
-from nightherd.views.limits import LimitView
+from nightherd.views.costs.limits import LimitView
 
 
 def limit_option(name: str, variable: str, text: str) -> Callable[[Command], Command]:

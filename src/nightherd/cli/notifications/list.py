@@ -34,7 +34,7 @@ from nightherd.model.notifications.notification import (
 )
 from nightherd.model.notifications.routing import with_bots
 from nightherd.model.notifications.target import NotifyTarget
-from nightherd.views.notifications import (
+from nightherd.views.people.notifications import (
     TargetView,
     list_notifications,
     list_targets,

@@ -37,8 +37,8 @@ from nightherd.model.json_text import parse_json
 from nightherd.model.text import counted
 from nightherd.model.workflows.rows import WorkflowRun
 from nightherd.model.workflows.run import RunId, RunStatus
-from nightherd.views.run_outputs import definition_of
-from nightherd.views.runs import find_run, find_run_id, run_row
+from nightherd.views.runs.outputs import definition_of
+from nightherd.views.runs.runs import find_run, find_run_id, run_row
 from nightherd.wiring.machine import refuse_agents, user_name
 from nightherd.wiring.running import open_fleet_context, rescuer, rescuer_of_job
 from nightherd.wiring.stores import open_reader, system_clock

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from nightherd.cli.screen.render import GLYPHS, Screen, length, neutralise, one_line
 from nightherd.model.units import format_usd
 from nightherd.model.workflows.node import NodeStatus
-from nightherd.views.run_tree import NOT_RUN, PENDING, NodeView
+from nightherd.views.runs.tree import NOT_RUN, PENDING, NodeView
 
 MOST_ITEMS = 5
 """Items of a list that are drawn without `--all`: those that are open or failed."""

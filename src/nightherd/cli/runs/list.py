@@ -38,8 +38,8 @@ from nightherd.model.units import format_usd
 from nightherd.model.workflows.filter import parse_run_filter
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.model.workflows.run import RUN_PREFIX, RunStatus
-from nightherd.views.jobs import LAST, LAST_FAILED
-from nightherd.views.runs import RunPage, list_run_page, run_row, took
+from nightherd.views.jobs.jobs import LAST, LAST_FAILED
+from nightherd.views.runs.runs import RunPage, list_run_page, run_row, took
 from nightherd.wiring.stores import open_reader, system_clock
 
 WAITED = {

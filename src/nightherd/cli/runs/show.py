@@ -20,10 +20,10 @@ from nightherd.model.limits.limits import shown
 from nightherd.model.text import input_text
 from nightherd.model.units import format_usd
 from nightherd.model.workflows.run import RunStatus
-from nightherd.views.run_document import RunView, run_document, show_run
-from nightherd.views.run_outputs import output_of
-from nightherd.views.run_waits import Wait
-from nightherd.views.runs import find_run, find_run_id, took
+from nightherd.views.runs.document import RunView, run_document, show_run
+from nightherd.views.runs.outputs import output_of
+from nightherd.views.runs.runs import find_run, find_run_id, took
+from nightherd.views.runs.waits import Wait
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_reader, system_clock
 

@@ -17,8 +17,8 @@ from nightherd.errors import InterruptedRunError
 from nightherd.model.journal.event import SystemEvent
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.workflows.run import RunStatus
-from nightherd.views.run_tail import BEGAN, RunFollower, RunLine, line_document
-from nightherd.views.runs import find_run_id
+from nightherd.views.runs.runs import find_run_id
+from nightherd.views.runs.tail import BEGAN, RunFollower, RunLine, line_document
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
 EXIT_OF_RUN = {

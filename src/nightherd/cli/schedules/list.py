@@ -31,16 +31,16 @@ from nightherd.model.schedules.jobs import find_schedule
 from nightherd.model.schedules.rule import Cron, Schedule, rule_text
 from nightherd.model.schedules.schedule import Slot
 from nightherd.model.text import time_text
-from nightherd.views.jobs import timestamp
-from nightherd.views.schedule_rows import WhyDocument
-from nightherd.views.schedule_why import why_row
-from nightherd.views.schedules import (
+from nightherd.views.jobs.jobs import timestamp
+from nightherd.views.schedules.rows import WhyDocument
+from nightherd.views.schedules.schedules import (
     ScheduleView,
     list_views,
     schedule_row,
     slot_row,
     view_of,
 )
+from nightherd.views.schedules.why import why_row
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_reader, system_clock
 

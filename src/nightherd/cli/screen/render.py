@@ -262,7 +262,7 @@ class Screen:
 
     def document(self, noun: str, data: object, as_of: datetime, **beside: object) -> None:
         """`data` for programs: one line, in the envelope every command shares, `beside` next to it."""
-        from nightherd.views.jobs import timestamp
+        from nightherd.views.jobs.jobs import timestamp
 
         # Loaded here, like json below: help, which prints no document, would pay for them too.
         envelope = {"schema": f"nightherd/v1/{noun}", "as_of": timestamp(as_of), "data": data}

@@ -33,7 +33,7 @@ from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.session import Session, is_over
 from nightherd.model.text import counted
 from nightherd.model.units import parse_duration
-from nightherd.views.sessions import cleanup_document, latest_of_agent, session_row
+from nightherd.views.sessions.sessions import cleanup_document, latest_of_agent, session_row
 from nightherd.wiring.running import open_fleet_context
 from nightherd.wiring.stores import known_secrets, open_repair, system_clock
 

@@ -29,7 +29,7 @@ from nightherd.model.sessions.order import ANY_NUMBER, ahead_text, needs_person
 from nightherd.model.sessions.session import Session, SessionStatus
 from nightherd.model.text import counted
 from nightherd.views.export.document import ExportFormat
-from nightherd.views.sessions import find_session, get_session, session_row, up_to_now
+from nightherd.views.sessions.sessions import find_session, get_session, session_row, up_to_now
 from nightherd.wiring.files import kept_transcript
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.repair import open_import, open_turn_import, read_session_file

@@ -44,9 +44,9 @@ from nightherd.model.sessions.session import (
 )
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
-from nightherd.views.conversation import Spoken
-from nightherd.views.session_family import Branch, Comparison, Side
-from nightherd.views.sessions import WAITING, SessionView, list_page, session_row
+from nightherd.views.sessions.conversation import Spoken
+from nightherd.views.sessions.family import Branch, Comparison, Side
+from nightherd.views.sessions.sessions import WAITING, SessionView, list_page, session_row
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 

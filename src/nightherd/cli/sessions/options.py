@@ -19,7 +19,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
 from nightherd.model.sessions.session import Session
 from nightherd.ports import StateReader
-from nightherd.views.sessions import find_session
+from nightherd.views.sessions.sessions import find_session
 from nightherd.wiring.repair import open_turn_import
 from nightherd.wiring.stores import open_reader
 

@@ -20,23 +20,23 @@ from nightherd.cli.sessions.options import (
 from nightherd.model.journal.message import open_calls
 from nightherd.model.sessions.session import SessionStatus
 from nightherd.model.text import counted
-from nightherd.views.conversation import (
+from nightherd.views.sessions.conversation import (
     HistoryPage,
     Unreadable,
     count_messages,
     history_page,
     unreadable,
 )
-from nightherd.views.session_family import (
+from nightherd.views.sessions.family import (
     Comparison,
     SessionComparison,
     branch_document,
     comparison_document,
     family_of,
 )
-from nightherd.views.session_family import compare as compare_sessions
-from nightherd.views.session_messages import history_document
-from nightherd.views.sessions import (
+from nightherd.views.sessions.family import compare as compare_sessions
+from nightherd.views.sessions.messages import history_document
+from nightherd.views.sessions.sessions import (
     SessionView,
     get_session,
     session_document,

@@ -15,7 +15,7 @@ from nightherd.model.workflows.conductor.pinned import agents_of
 from nightherd.model.workflows.definition import TriggerRule, WorkflowDefinition
 from nightherd.model.workflows.triggers import RunTrigger
 from nightherd.next_step import Action, NextStep
-from nightherd.views.run_plan import PlannedPhase, plan_document, plan_run
+from nightherd.views.runs.plan import PlannedPhase, plan_document, plan_run
 from nightherd.wiring.runtimes import check_runtime
 from nightherd.wiring.stores import system_clock
 

@@ -10,7 +10,7 @@ from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.screen.render import one_line
 from nightherd.cli.workflows.declared import find_workflow, name_argument
 from nightherd.model.workflows.definition import OnFailure, Phase, TriggerRule, WorkflowDefinition
-from nightherd.views.workflows import PhaseView, every_view, phase_views, workflow_graph
+from nightherd.views.workflows.workflows import PhaseView, every_view, phase_views, workflow_graph
 from nightherd.wiring.stores import system_clock
 
 LONGEST = 60

@@ -18,7 +18,7 @@ from nightherd.model.units import format_duration, format_usd
 from nightherd.model.workflows.definition import WorkflowDefinition
 from nightherd.model.workflows.rows import WorkflowOverride
 from nightherd.model.workflows.triggers import Concurrency, Triggers
-from nightherd.views.workflows import switch_row, workflow_document, workflow_row
+from nightherd.views.workflows.workflows import switch_row, workflow_document, workflow_row
 from nightherd.wiring.stores import system_clock
 
 HEADING = ("WORKFLOW", "STATUS", "PHASES", "STARTED BY", "ABOUT")

@@ -41,9 +41,9 @@ from nightherd.model.workflows.rows import WorkflowRun
 from nightherd.model.workflows.run import RunId, RunStatus
 from nightherd.model.workflows.triggers import complete_inputs
 from nightherd.next_step import Action, NextStep
-from nightherd.views.run_document import RunView, run_document, show_run
-from nightherd.views.run_tail import RunFollower
-from nightherd.views.runs import took
+from nightherd.views.runs.document import RunView, run_document, show_run
+from nightherd.views.runs.runs import took
+from nightherd.views.runs.tail import RunFollower
 from nightherd.wiring.machine import is_at_work, user_name
 from nightherd.wiring.running import make_worker_loop, open_worker
 from nightherd.wiring.stores import system_clock

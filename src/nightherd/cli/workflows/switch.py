@@ -12,7 +12,7 @@ from nightherd.cli.workflows.declared import read_switches
 from nightherd.engine.contexts import FleetContext
 from nightherd.engine.operations.run_requests import SetWorkflow
 from nightherd.engine.operations.runs import set_workflow
-from nightherd.views.workflows import switch_row
+from nightherd.views.workflows.workflows import switch_row
 from nightherd.wiring.machine import refuse_agents, user_name
 from nightherd.wiring.stores import system_clock
 

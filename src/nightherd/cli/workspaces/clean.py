@@ -24,7 +24,7 @@ from nightherd.errors import RefusedError, UsageError
 from nightherd.model.text import counted
 from nightherd.model.units import format_size
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceQuery
-from nightherd.views.workspaces import every_workspace, find_workspace
+from nightherd.views.workspaces.workspaces import every_workspace, find_workspace
 from nightherd.wiring.machine import agent_above_here
 from nightherd.wiring.stores import system_clock
 from nightherd.wiring.workspaces import open_cleanup

@@ -21,7 +21,12 @@ from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import PAGE, Screen, neutralise, next_page, status_cell, table
 from nightherd.model.units import format_size
 from nightherd.model.workspaces.workspace import WorkspaceQuery
-from nightherd.views.workspaces import WorkspaceView, list_page, total_size, workspace_row
+from nightherd.views.workspaces.workspaces import (
+    WorkspaceView,
+    list_page,
+    total_size,
+    workspace_row,
+)
 from nightherd.wiring.stores import open_reader, system_clock
 
 MOST = 20

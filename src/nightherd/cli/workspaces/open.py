@@ -13,7 +13,7 @@ from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.cli.workspaces.list import workspace_argument
 from nightherd.cli.workspaces.show import look
 from nightherd.errors import NotFoundError, RefusedError, UsageError
-from nightherd.views.workspaces import ShownWorkspace, workspace_document
+from nightherd.views.workspaces.workspaces import ShownWorkspace, workspace_document
 from nightherd.wiring.stores import system_clock
 
 SHELL = "/bin/sh"

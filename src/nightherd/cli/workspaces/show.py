@@ -15,8 +15,8 @@ from nightherd.cli.workspaces.list import size_text, workspace_argument
 from nightherd.model.text import counted
 from nightherd.model.workspaces.keeping import hold_text
 from nightherd.ports import ChangedPath
-from nightherd.views.snapshots import shown_path
-from nightherd.views.workspaces import (
+from nightherd.views.workspaces.snapshots import shown_path
+from nightherd.views.workspaces.workspaces import (
     ShownWorkspace,
     find_workspace,
     show_workspace,

@@ -21,7 +21,7 @@ from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.job import Job
 from nightherd.model.sessions.session import Session
 from nightherd.ports import Clock, Journals, StateReader, StateWriter
-from nightherd.views.checkpoints import checkpoint_row, list_bookmarks
+from nightherd.views.jobs.checkpoints import checkpoint_row, list_bookmarks
 
 NOTHING_CLEANED = Cleanup()
 

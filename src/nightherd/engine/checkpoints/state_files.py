@@ -15,7 +15,7 @@ from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobStatus
 from nightherd.model.log import LogLevel, LogLine
-from nightherd.views.checkpoints import Standing, at_end_of_record, documented, standing
+from nightherd.views.jobs.checkpoints import Standing, at_end_of_record, documented, standing
 
 WRITE_EVERY_S = 1.0
 WRITE_SHARE = 20

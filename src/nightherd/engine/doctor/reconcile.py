@@ -24,7 +24,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.changes import CorrectJob
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.next_step import Action, NextStep
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.jobs import get_job
 
 Known = Callable[[], Mapping[str, str]]
 """Damage that was acknowledged: its message, and when."""

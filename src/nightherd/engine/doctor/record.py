@@ -12,7 +12,7 @@ from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.journal.recollection import Recollection, recollect
 from nightherd.model.worker import Worker
 from nightherd.ports import Process, StateReader, process_of
-from nightherd.views.jobs import every_job
+from nightherd.views.jobs.jobs import every_job
 
 PAGE = 500
 

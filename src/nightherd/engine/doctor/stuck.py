@@ -23,7 +23,7 @@ from nightherd.model.doctor import Finding, Level
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.worker import WorkerStatus
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.jobs import get_job
 
 
 def stuck_jobs(record: RepairContext) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from nightherd.model.workspaces.policy import WorkspaceMode
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceQuery, WorkspaceStatus
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Standing, WorkspaceSurvey
-from nightherd.views.workspaces import every_workspace
+from nightherd.views.workspaces.workspaces import every_workspace
 
 NAME = "workspaces"
 TABLE = "workspaces"

@@ -34,7 +34,7 @@ from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, 
 from nightherd.model.sessions.changes import RefreshAdopted
 from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session, SessionMode, SessionQuery
 from nightherd.model.text import whole_text
-from nightherd.views.sessions import every_session
+from nightherd.views.sessions.sessions import every_session
 
 BATCH = 50
 """Jobs that share one commit of their rows."""

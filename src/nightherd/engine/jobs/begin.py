@@ -52,7 +52,7 @@ from nightherd.model.sessions.shared import session_header
 from nightherd.model.units import format_usd
 from nightherd.model.usage import NOTHING_USED, Usage, tokens_in
 from nightherd.ports import RuntimeFork, RuntimeRequest
-from nightherd.views.conversation import events_of, messages_in, segments_of
+from nightherd.views.sessions.conversation import events_of, messages_in, segments_of
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from nightherd.model.jobs.outcome import usage_of
 from nightherd.model.journal.recollection import Recollection
 from nightherd.model.limits.login import limit_of
 from nightherd.model.usage import Totals
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.jobs import get_job
 
 UNKNOWN = WorkerId("unknown")
 

@@ -9,7 +9,7 @@ from nightherd.engine.jobs.recorder import OnEvent
 from nightherd.model.jobs.job import Job
 from nightherd.model.journal.event import Event
 from nightherd.model.log import LogLevel, LogLine, line_of_end, line_of_event, line_of_start
-from nightherd.views.jobs import own_job
+from nightherd.views.jobs.jobs import own_job
 
 
 def log_start(job: Job, context: Stores) -> None:

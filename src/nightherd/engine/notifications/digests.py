@@ -23,7 +23,7 @@ from nightherd.model.notifications.notification import (
 from nightherd.model.notifications.target import NotifyEvent, NotifyTarget
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.model.workflows.run import RunId
-from nightherd.views.jobs import every_job
+from nightherd.views.jobs.jobs import every_job
 
 LONGEST_JOB = timedelta(days=7)
 """How long before the digest's time a job may have been submitted to be looked at."""

@@ -39,8 +39,8 @@ from nightherd.model.push.subscription import is_device
 from nightherd.model.workflows.rows import WorkflowNode, WorkflowRun
 from nightherd.model.workflows.run import RunId
 from nightherd.ports import LedgerEntry
-from nightherd.views.inbox import what_happens
-from nightherd.views.troubles import troubles_of
+from nightherd.views.jobs.troubles import troubles_of
+from nightherd.views.people.inbox import what_happens
 
 BATCH = 1_000
 SAVE_EVERY = 500

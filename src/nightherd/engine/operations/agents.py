@@ -27,8 +27,8 @@ from nightherd.model.workflows.command import COMMANDS_AGENT
 from nightherd.model.workflows.rows import phase_of
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
-from nightherd.views.jobs import get_job
-from nightherd.views.sessions import get_session
+from nightherd.views.jobs.jobs import get_job
+from nightherd.views.sessions.sessions import get_session
 
 
 class Agents(msgspec.Struct, frozen=True, kw_only=True):

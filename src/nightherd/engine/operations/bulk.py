@@ -30,7 +30,7 @@ from nightherd.model.jobs.bulk import (
 from nightherd.model.jobs.job import Job, JobFilter, JobQuery, JobStatus
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.jobs import get_job
 
 SERVER_ERROR = 500
 """Errors from this status on are not about a job: the request ends, and can be repeated."""

@@ -24,8 +24,8 @@ from nightherd.model.text import counted
 from nightherd.model.usage import tokens_in
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Journals, RuntimeFork, StateReader
-from nightherd.views.checkpoints import list_bookmarks
-from nightherd.views.conversation import (
+from nightherd.views.jobs.checkpoints import list_bookmarks
+from nightherd.views.sessions.conversation import (
     Place,
     Segment,
     count_messages,

@@ -14,7 +14,7 @@ from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.inbox.item import InboxItem, InboxTexts, Verdict
 from nightherd.model.workflows.definition import ArtifactKind
 from nightherd.next_step import Action, NextStep
-from nightherd.views.gate_artifact import (
+from nightherd.views.workflows.gate_artifact import (
     ARTIFACT,
     directory_of_run,
     gate_artifact,

@@ -31,8 +31,8 @@ from nightherd.model.workflows.rows import WorkflowRun
 from nightherd.model.workflows.run import RunId
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import InboxReader
-from nightherd.views.gate_artifact import is_gate
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.jobs import get_job
+from nightherd.views.workflows.gate_artifact import is_gate
 
 ANSWER_LIMIT = 64 * 1024
 """Characters of an answer."""

@@ -27,7 +27,7 @@ from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.journal.event import Event, describe, mark_appended
 from nightherd.model.schedules.jobs import session_terms
 from nightherd.next_step import Action, NextStep
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.jobs import get_job
 
 
 async def retry_job(request: Retry, agent: Agent, context: FleetContext) -> Job:

@@ -21,7 +21,7 @@ from nightherd.model.workspaces.policy import CloneTerms
 from nightherd.model.workspaces.workspace import Landed, Workspace
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Landing, LandingResult, Work
-from nightherd.views.snapshots import JobChanges, job_changes, snapshots_of
+from nightherd.views.workspaces.snapshots import JobChanges, job_changes, snapshots_of
 
 SUBJECT_LIMIT = 72
 MOST_JOBS = 100

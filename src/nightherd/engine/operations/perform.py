@@ -39,7 +39,7 @@ from nightherd.errors import RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.job import Job
 from nightherd.model.secrets import Secrets
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.jobs import get_job
 
 
 @overload

@@ -22,8 +22,8 @@ from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.sessions.order import ahead_text
 from nightherd.next_step import Action, NextStep
-from nightherd.views.checkpoints import list_bookmarks
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.checkpoints import list_bookmarks
+from nightherd.views.jobs.jobs import get_job
 
 OPEN = (JobStatus.RUNNING, JobStatus.PENDING)
 """Jobs that continue anyway."""

@@ -20,7 +20,7 @@ from nightherd.model.sessions.changes import ForkSession, RemoveSession, RenameS
 from nightherd.model.sessions.session import Session
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Clock, StateWriter
-from nightherd.views.sessions import get_session
+from nightherd.views.sessions.sessions import get_session
 
 NAME_LIMIT = 100
 

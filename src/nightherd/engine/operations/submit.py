@@ -22,7 +22,7 @@ from nightherd.model.jobs.job import Job, TriggerType
 from nightherd.model.sessions.session import Session, SessionMode, is_over
 from nightherd.model.workflows.command import COMMANDS_AGENT
 from nightherd.next_step import Action, NextStep
-from nightherd.views.sessions import get_session
+from nightherd.views.sessions.sessions import get_session
 
 GO_ON = "Go on from where you left off."
 """The prompt of a job that continues an old session when none is given."""

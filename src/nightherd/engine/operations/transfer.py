@@ -25,7 +25,7 @@ from nightherd.views.export.document import (
     to_export,
 )
 from nightherd.views.export.page import session_page
-from nightherd.views.sessions import get_session
+from nightherd.views.sessions.sessions import get_session
 
 FORMATS: dict[ExportFormat, Export] = {
     ExportFormat.JSON: as_document,

@@ -27,7 +27,7 @@ from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.journal.event import Event
 from nightherd.model.worker import WorkerStatus
 from nightherd.ports import Journals
-from nightherd.views.jobs import get_job
+from nightherd.views.jobs.jobs import get_job
 
 LOOK_AGAIN_S = 0.2
 LOOKS_PER_RESCUE = 5

@@ -16,7 +16,7 @@ from nightherd.model.change import Applied, Change
 from nightherd.model.sessions.changes import ExpireSession, RemoveSession
 from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session, SessionQuery, is_expired
 from nightherd.ports import Clock, StateReader, StateWriter
-from nightherd.views.sessions import every_session
+from nightherd.views.sessions.sessions import every_session
 
 PAGE = 500
 AT_ONCE = 100

@@ -42,7 +42,7 @@ from nightherd.model.sessions.session import Session
 from nightherd.model.usage import BYTES_PER_TOKEN, NOTHING_USED
 from nightherd.ports import RuntimeRequest, no_history
 from nightherd.ports.runtime import ignore_event
-from nightherd.views.conversation import events_of, segments_of
+from nightherd.views.sessions.conversation import events_of, segments_of
 
 COMPACTED = frozenset(
     {SystemSubtype.COMPACT_BOUNDARY, SystemSubtype.WARNING, SystemSubtype.COMPLETE}

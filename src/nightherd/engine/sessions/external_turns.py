@@ -34,7 +34,7 @@ from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.session import Session
 from nightherd.ports import Journals, StateReader
-from nightherd.views.conversation import Segment, events_of, segments_of
+from nightherd.views.sessions.conversation import Segment, events_of, segments_of
 
 RETOLD = "claude"
 """The worker of jobs that only retell what a transcript says."""

@@ -37,7 +37,7 @@ from nightherd.model.sessions.shared import session_header
 from nightherd.model.usage import BYTES_PER_TOKEN
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import FinishedJournals, Journals, StateReader, StateWriter, Transcripts
-from nightherd.views.conversation import Segment, count_messages, segments_of
+from nightherd.views.sessions.conversation import Segment, count_messages, segments_of
 
 BY_HAND, IMPORTED = "takeover", "import"
 """Triggers of such jobs: turns added outside nightherd, or an imported session."""

@@ -23,8 +23,8 @@ from nightherd.model.workspaces.workspace import (
     WorkspaceStatus,
 )
 from nightherd.ports import BeginsWith
-from nightherd.views.snapshots import snapshots_of, workspace_of
-from nightherd.views.workspaces import first_of_run
+from nightherd.views.workspaces.snapshots import snapshots_of, workspace_of
+from nightherd.views.workspaces.workspaces import first_of_run
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from nightherd.model.workspaces.changes import RemoveWorkspace
 from nightherd.model.workspaces.policy import WorkspacePolicy
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceQuery, WorkspaceStatus
 from nightherd.ports import Clock, SnapshotReader, StateReader, StateWriter, WorkspaceFiles
-from nightherd.views.workspaces import every_workspace, what_keeps_it
+from nightherd.views.workspaces.workspaces import every_workspace, what_keeps_it
 
 PAGE = 200
 

@@ -17,7 +17,7 @@ from nightherd.model.permissions.grants import PROJECT_SOURCES
 from nightherd.model.sessions.session import Session
 from nightherd.model.workspaces.workspace import Workspace
 from nightherd.ports import Made, WorkspaceFiles
-from nightherd.views.conversation import segments_of
+from nightherd.views.sessions.conversation import segments_of
 
 CEILINGS = "GIT_CEILING_DIRECTORIES"
 

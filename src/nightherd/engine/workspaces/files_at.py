@@ -8,8 +8,8 @@ from nightherd.model.sessions.session import Session
 from nightherd.model.workflows.run import RunId
 from nightherd.model.workspaces.snapshot import PlacedSnapshot
 from nightherd.model.workspaces.workspace import Workspace
-from nightherd.views.conversation import segments_of
-from nightherd.views.snapshots import snapshot_at, snapshots_of
+from nightherd.views.sessions.conversation import segments_of
+from nightherd.views.workspaces.snapshots import snapshot_at, snapshots_of
 
 
 def snapshot_at_fork(session: Session, stores: Stores) -> PlacedSnapshot | None:

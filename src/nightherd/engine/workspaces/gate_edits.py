@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nightherd.model.secrets import MASK_BEGINS
 from nightherd.model.workflows.run import RunId
 from nightherd.ports import StateReader
-from nightherd.views.gate_artifact import ARTIFACT
+from nightherd.views.workflows.gate_artifact import ARTIFACT
 
 
 def gate_edits(run_id: RunId, reader: StateReader) -> Iterator[tuple[str, str]]:

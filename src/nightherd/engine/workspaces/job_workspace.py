@@ -48,7 +48,7 @@ from nightherd.model.workflows.run import RunId
 from nightherd.model.workspaces.changes import LeaveWorkspace, NoteWorkspace, UseWorkspace
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
 from nightherd.ports import CommandContainer, Made, WorkspaceFiles
-from nightherd.views.workspaces import what_keeps_it
+from nightherd.views.workspaces.workspaces import what_keeps_it
 
 SHARED_DIRECTORY = "shared_directory"
 SETTINGS_NOT_ACCEPTED = "settings_not_accepted"

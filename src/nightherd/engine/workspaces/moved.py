@@ -13,7 +13,7 @@ from nightherd.model.change import Change
 from nightherd.model.workspaces.changes import MoveWorkspace
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceQuery
 from nightherd.ports import StateReader, StateWriter, WorkspaceFiles
-from nightherd.views.workspaces import every_workspace
+from nightherd.views.workspaces.workspaces import every_workspace
 
 PAGE = 500
 

@@ -16,10 +16,16 @@ from nightherd.model.sessions.session import Session
 from nightherd.model.units import format_usd
 from nightherd.model.worker import Worker
 from nightherd.ports import Journals, StateReader
-from nightherd.views.conversation import DEEPEST, Segment, Spoken, all_messages, segments_of
-from nightherd.views.events import event_document, with_full_output
-from nightherd.views.jobs import job_row, observe_jobs, timestamp
-from nightherd.views.sessions import session_row, up_to_now
+from nightherd.views.jobs.events import event_document, with_full_output
+from nightherd.views.jobs.jobs import job_row, observe_jobs, timestamp
+from nightherd.views.sessions.conversation import (
+    DEEPEST,
+    Segment,
+    Spoken,
+    all_messages,
+    segments_of,
+)
+from nightherd.views.sessions.sessions import session_row, up_to_now
 
 
 class ExportFormat(StrEnum):

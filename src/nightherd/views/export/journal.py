@@ -8,7 +8,7 @@ import msgspec
 
 from nightherd.model.ids import JobId
 from nightherd.ports import Journals
-from nightherd.views.events import event_document, with_full_output
+from nightherd.views.jobs.events import event_document, with_full_output
 
 
 def journal_lines(job_id: JobId, journals: Journals) -> Iterator[str]:

@@ -15,9 +15,9 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
 from nightherd.model.units import format_usd
 from nightherd.ports import Journals
-from nightherd.views.events import event_document, with_full_output
 from nightherd.views.export.document import Exported, facts_of
-from nightherd.views.jobs import timestamp
+from nightherd.views.jobs.events import event_document, with_full_output
+from nightherd.views.jobs.jobs import timestamp
 
 BUILT = Path(__file__).parent / "built"
 """The built script and style (`scripts/web-ui build`)."""

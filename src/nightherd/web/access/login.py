@@ -19,7 +19,7 @@ from nightherd.model.access.role import Role
 from nightherd.model.access.web import dashboard_url
 from nightherd.model.inbox.token import secret_hash
 from nightherd.model.text import utc_text
-from nightherd.views.access import (
+from nightherd.views.people.access import (
     LoginCodeDocument,
     LoginDocument,
     LogoutDocument,

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from nightherd.engine.operations.tokens import add_token, revoke_token
 from nightherd.model.access.role import Role
-from nightherd.views.access import NewTokenDocument, TokenRow, token_row
+from nightherd.views.people.access import NewTokenDocument, TokenRow, token_row
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import answers, document

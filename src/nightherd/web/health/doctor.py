@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from nightherd.model.access.role import Role
-from nightherd.views.doctor import DoctorDocument
+from nightherd.views.health.doctor import DoctorDocument
 from nightherd.web.access.caller import FromCaller, needs, require
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import answers, document

@@ -15,7 +15,7 @@ import msgspec
 from anyio.abc import Process
 
 from nightherd.errors import StateError
-from nightherd.views.doctor import DoctorDocument
+from nightherd.views.health.doctor import DoctorDocument
 
 FOUND = (0, 1)
 """Exit codes of a doctor that examined everything: without a problem, and with one."""

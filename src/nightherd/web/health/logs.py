@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 from nightherd.errors import NotFoundError
 from nightherd.model.access.role import Role
 from nightherd.model.log import LogPage, LogPlace
-from nightherd.views.logs import LogRow, log_row
+from nightherd.views.health.logs import LogRow, log_row
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import answers, document

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Response
 from nightherd.model.access.role import Role
 from nightherd.model.jobs.job import JobQuery
 from nightherd.ports import StateReader
-from nightherd.views.fleet import FleetView
+from nightherd.views.fleet.fleet import FleetView
 from nightherd.web.access.caller import needs, public
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import JSON, bare, refusals

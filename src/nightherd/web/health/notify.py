@@ -11,7 +11,7 @@ from nightherd.model.access.role import Role
 from nightherd.model.notifications.notification import NotificationQuery, NotificationStatus
 from nightherd.model.notifications.routing import with_bots
 from nightherd.ports import StateReader
-from nightherd.views.notifications import (
+from nightherd.views.people.notifications import (
     NotificationsDocument,
     NotifyTestDocument,
     list_notifications,

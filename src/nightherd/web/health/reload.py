@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 from nightherd.errors import ConfigInvalidError, RefusedError
 from nightherd.model.access.role import Role
 from nightherd.model.problem import Place, Problem
-from nightherd.views.status import ConfigErrorRow, DaemonRow
+from nightherd.views.fleet.status import ConfigErrorRow, DaemonRow
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document

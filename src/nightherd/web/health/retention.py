@@ -17,8 +17,7 @@ from nightherd.model.access.role import Role
 from nightherd.model.checkpoints.retention import JobPlan
 from nightherd.model.text import counted
 from nightherd.model.workspaces.workspace import Workspace
-from nightherd.views.jobs import find_job_id
-from nightherd.views.retention import (
+from nightherd.views.health.retention import (
     PlanRow,
     RemovedWorkspaceRow,
     RetentionRunRow,
@@ -26,6 +25,7 @@ from nightherd.views.retention import (
     plan_row,
     retention_beside,
 )
+from nightherd.views.jobs.jobs import find_job_id
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document

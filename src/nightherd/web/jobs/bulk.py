@@ -13,7 +13,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.bulk import BulkVerb
 from nightherd.model.jobs.filter import parse_job_filter
 from nightherd.model.jobs.job import Job
-from nightherd.views.bulk import BulkDocument, bulk_document
+from nightherd.views.jobs.bulk import BulkDocument, bulk_document
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from nightherd.model.access.role import Role
 from nightherd.ports import StateReader
-from nightherd.views.checkpoints import (
+from nightherd.views.jobs.checkpoints import (
     CheckpointDocument,
     CheckpointPage,
     CheckpointRow,
@@ -20,7 +20,7 @@ from nightherd.views.checkpoints import (
     taken_away,
     taken_row,
 )
-from nightherd.views.jobs import find_job_id
+from nightherd.views.jobs.jobs import find_job_id
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import NEXT, answers, document

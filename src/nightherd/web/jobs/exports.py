@@ -14,7 +14,7 @@ from nightherd.ports import StateReader
 from nightherd.views.export.document import ExportFormat
 from nightherd.views.export.journal import journal_lines
 from nightherd.views.export.page import job_page
-from nightherd.views.jobs import find_job_id, get_job
+from nightherd.views.jobs.jobs import find_job_id, get_job
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import JSON, refusals

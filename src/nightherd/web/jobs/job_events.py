@@ -11,9 +11,9 @@ from nightherd.errors import InvalidValueError, UsageError
 from nightherd.model.access.role import Role
 from nightherd.model.ids import JobId
 from nightherd.ports import Journals, StateReader
-from nightherd.views.event_bodies import Body, EventRow, event_row, read_body, short_event
-from nightherd.views.event_pages import EventPage, page_after, page_around, page_before
-from nightherd.views.jobs import find_job_id, get_job
+from nightherd.views.jobs.event_bodies import Body, EventRow, event_row, read_body, short_event
+from nightherd.views.jobs.event_pages import EventPage, page_after, page_around, page_before
+from nightherd.views.jobs.jobs import find_job_id, get_job
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import (

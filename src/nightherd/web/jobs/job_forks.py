@@ -8,8 +8,8 @@ from nightherd.engine.operations.agents import agents_of
 from nightherd.engine.operations.jobs import fork_of_job
 from nightherd.engine.operations.requests import Submit
 from nightherd.model.access.role import Role
-from nightherd.views.job_rows import JobRow
-from nightherd.views.jobs import find_job_id, get_job
+from nightherd.views.jobs.jobs import find_job_id, get_job
+from nightherd.views.jobs.rows import JobRow
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import answers

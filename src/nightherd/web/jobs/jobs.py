@@ -28,12 +28,12 @@ from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.limits.limits import kept_limits
 from nightherd.model.units import parse_duration
 from nightherd.ports import StateReader
-from nightherd.views.checkpoints import latest_known, with_checkpoint_totals
-from nightherd.views.job_document import JobDocument, job_document, show_job
-from nightherd.views.job_rows import JobRow
-from nightherd.views.jobs import find_job_id, job_row, list_page, observe_job, observe_jobs
-from nightherd.views.limits import limits_of_job
-from nightherd.views.sessions import find_session
+from nightherd.views.costs.limits import limits_of_job
+from nightherd.views.jobs.checkpoints import latest_known, with_checkpoint_totals
+from nightherd.views.jobs.document import JobDocument, job_document, show_job
+from nightherd.views.jobs.jobs import find_job_id, job_row, list_page, observe_job, observe_jobs
+from nightherd.views.jobs.rows import JobRow
+from nightherd.views.sessions.sessions import find_session
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import (

@@ -20,8 +20,8 @@ from nightherd.errors import ForbiddenError
 from nightherd.model.access.role import Role
 from nightherd.model.inbox.token import WEB_PERSON
 from nightherd.ports import Landing
-from nightherd.views.jobs import find_job_id, get_job
-from nightherd.views.landing import LandingDocument, landing_document
+from nightherd.views.jobs.jobs import find_job_id, get_job
+from nightherd.views.workspaces.landing import LandingDocument, landing_document
 from nightherd.web.access.caller import Caller, FromCaller, needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Response
 
 from nightherd.model.access.role import Role
 from nightherd.ports import StateReader
-from nightherd.views.jobs import find_job_id
-from nightherd.views.outlines import JobOutline, outline_of_job
+from nightherd.views.jobs.jobs import find_job_id
+from nightherd.views.jobs.outlines import JobOutline, outline_of_job
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import answers, document

@@ -21,7 +21,7 @@ from nightherd.model.inbox.token import AnswerLink, secret_hash
 from nightherd.model.text import neutralise
 from nightherd.model.units import format_usd
 from nightherd.ports import StateReader
-from nightherd.views.inbox import ShownItem, asked_blocks, show_item, what_happens
+from nightherd.views.people.inbox import ShownItem, asked_blocks, show_item, what_happens
 from nightherd.web.access.caller import public
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.operations import FromSender, perform_for

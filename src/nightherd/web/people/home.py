@@ -8,8 +8,8 @@ from nightherd.engine.operations.visits import mark_visit
 from nightherd.model.access.role import Role
 from nightherd.model.access.visit import visit_at
 from nightherd.ports import StateReader
-from nightherd.views.costs import read_zone
-from nightherd.views.home import (
+from nightherd.views.costs.costs import read_zone
+from nightherd.views.people.home import (
     HomeDocument,
     HomeSources,
     HomeView,

@@ -13,7 +13,7 @@ from nightherd.model.inbox.item import InboxQuery, ItemId, ItemKind, Verdict
 from nightherd.model.inbox.token import WEB_PERSON
 from nightherd.model.limits.limits import kept_limits
 from nightherd.ports import StateReader
-from nightherd.views.inbox import (
+from nightherd.views.people.inbox import (
     find_item_id,
     item_document,
     item_row,
@@ -21,7 +21,7 @@ from nightherd.views.inbox import (
     list_inbox,
     show_item,
 )
-from nightherd.views.inbox_rows import ItemDocument, ItemRow
+from nightherd.views.people.inbox_rows import ItemDocument, ItemRow
 from nightherd.web.access.caller import FromCaller, needs, require
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import NEXT, answers, document

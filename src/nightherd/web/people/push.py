@@ -21,7 +21,7 @@ from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.access.role import Role
 from nightherd.model.inbox.token import secret_hash
 from nightherd.model.push.subscription import ENDPOINT_LIMIT, PushSubscription, PushTopic
-from nightherd.views.push import (
+from nightherd.views.people.push import (
     PushDocument,
     PushSubscriptionRow,
     PushTestDocument,

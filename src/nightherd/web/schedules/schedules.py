@@ -11,11 +11,11 @@ from nightherd.engine.operations.requests import RunSchedule, SetSchedule, with_
 from nightherd.model.access.role import Role
 from nightherd.model.schedules.jobs import find_schedule
 from nightherd.ports import StateReader
-from nightherd.views.config import place_row
-from nightherd.views.job_rows import JobRow
-from nightherd.views.schedule_rows import PlaceRow, ScheduleDocument, ScheduleRow
-from nightherd.views.schedule_why import schedule_document
-from nightherd.views.schedules import list_views, schedule_row, view_of
+from nightherd.views.fleet.config import place_row
+from nightherd.views.jobs.rows import JobRow
+from nightherd.views.schedules.rows import PlaceRow, ScheduleDocument, ScheduleRow
+from nightherd.views.schedules.schedules import list_views, schedule_row, view_of
+from nightherd.views.schedules.why import schedule_document
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document

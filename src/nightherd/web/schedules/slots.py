@@ -14,9 +14,9 @@ from nightherd.model.filters import parse_since
 from nightherd.model.schedules.jobs import find_schedule
 from nightherd.model.units import parse_duration
 from nightherd.ports import StateReader
-from nightherd.views.schedule_rows import StripDocument
-from nightherd.views.schedule_strip import strip_document, strip_of
-from nightherd.views.schedules import ScheduleView, list_views, view_of
+from nightherd.views.schedules.rows import StripDocument
+from nightherd.views.schedules.schedules import ScheduleView, list_views, view_of
+from nightherd.views.schedules.strip import strip_document, strip_of
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document

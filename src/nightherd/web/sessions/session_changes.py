@@ -23,9 +23,9 @@ from nightherd.model.ids import SessionId
 from nightherd.model.sessions.session import Session
 from nightherd.model.units import parse_duration
 from nightherd.ports import StateReader
-from nightherd.views.job_rows import JobRow
-from nightherd.views.jobs import job_row, observe_job
-from nightherd.views.sessions import (
+from nightherd.views.jobs.jobs import job_row, observe_job
+from nightherd.views.jobs.rows import JobRow
+from nightherd.views.sessions.sessions import (
     SessionCleanup,
     SessionRow,
     cleanup_document,

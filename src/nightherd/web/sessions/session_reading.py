@@ -11,17 +11,17 @@ from nightherd.errors import UsageError
 from nightherd.model.access.role import Role
 from nightherd.model.sessions.session import Session
 from nightherd.ports import StateReader
-from nightherd.views.conversation import count_messages, segments_of
-from nightherd.views.session_family import SessionComparison, compare, comparison_document
-from nightherd.views.session_graph import SessionFamily, show_family
-from nightherd.views.session_messages import (
+from nightherd.views.sessions.conversation import count_messages, segments_of
+from nightherd.views.sessions.family import SessionComparison, compare, comparison_document
+from nightherd.views.sessions.graph import SessionFamily, show_family
+from nightherd.views.sessions.messages import (
     MessagePage,
     SessionMessage,
     UnreadableRow,
     message_page,
     whole_message,
 )
-from nightherd.views.sessions import MessageRow, find_session, get_session
+from nightherd.views.sessions.sessions import MessageRow, find_session, get_session
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document

@@ -10,8 +10,8 @@ from nightherd.engine.operations.requests import ResumeSession, with_key
 from nightherd.model.access.role import Role
 from nightherd.model.sessions.filter import parse_session_filter
 from nightherd.model.sessions.session import SessionMode, SessionQuery, SessionStatus
-from nightherd.views.job_rows import JobRow
-from nightherd.views.sessions import (
+from nightherd.views.jobs.rows import JobRow
+from nightherd.views.sessions.sessions import (
     SessionDocument,
     SessionRow,
     find_session,

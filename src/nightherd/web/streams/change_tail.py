@@ -21,10 +21,10 @@ from nightherd.errors import NightherdError
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobQuery, JobStatus
 from nightherd.ports import ChangeFeed, LedgerEntry, StateReader
-from nightherd.views.jobs import observe_jobs
-from nightherd.views.run_changes import SNAPSHOT
-from nightherd.views.stream_cursor import Place, mark_of
-from nightherd.views.stream_rows import StreamRows, Touched, touched_rows
+from nightherd.views.jobs.jobs import observe_jobs
+from nightherd.views.runs.changes import SNAPSHOT
+from nightherd.views.streams.cursor import Place, mark_of
+from nightherd.views.streams.rows import StreamRows, Touched, touched_rows
 from nightherd.web.read_in_thread import ReadInThread
 from nightherd.web.streams.job_tail import lost_frame
 from nightherd.wiring.machine import is_at_work

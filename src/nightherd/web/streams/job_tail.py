@@ -15,8 +15,8 @@ from nightherd.model.journal.event import Event, SystemEvent
 from nightherd.model.journal.live_text import TextDelta, is_about_answer
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import Journals, Tail, TextTail
-from nightherd.views.event_bodies import TEXT_LIMIT, short_event
-from nightherd.views.jobs import lost_row
+from nightherd.views.jobs.event_bodies import TEXT_LIMIT, short_event
+from nightherd.views.jobs.jobs import lost_row
 
 KEPT_EVENTS = 4_096
 KEPT_BYTES = 4 * 1024 * 1024

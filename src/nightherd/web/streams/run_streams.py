@@ -12,8 +12,8 @@ from fastapi import Request, Response
 
 from nightherd.errors import NightherdError
 from nightherd.model.workflows.run import RunId
-from nightherd.views.run_event_rows import RunEventRow
-from nightherd.views.run_events import RunEvent, RunEventFollower, parse_cursor
+from nightherd.views.runs.event_rows import RunEventRow
+from nightherd.views.runs.events import RunEvent, RunEventFollower, parse_cursor
 from nightherd.web.api_context import ApiContext
 from nightherd.web.documents import JSON, EventStream, document, envelope, refusals
 from nightherd.web.streams.tails import HEARTBEAT_S, STILL_THERE

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from nightherd.model.access.role import Role
-from nightherd.views.stream_cursor import LONGEST, parse_stream_cursor
+from nightherd.views.streams.cursor import LONGEST, parse_stream_cursor
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import EventStream, refusals

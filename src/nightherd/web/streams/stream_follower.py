@@ -12,8 +12,8 @@ import msgspec
 from nightherd.errors import NightherdError
 from nightherd.model.ids import JobId
 from nightherd.ports import StateReader
-from nightherd.views.stream_cursor import Place, StreamCursor
-from nightherd.views.stream_rows import JOB
+from nightherd.views.streams.cursor import Place, StreamCursor
+from nightherd.views.streams.rows import JOB
 from nightherd.web.read_in_thread import ReadInThread
 from nightherd.web.streams.change_tail import ChangedRow, ChangeTail
 from nightherd.web.streams.job_tail import JobTail, Line, first_of

@@ -10,7 +10,7 @@ import msgspec
 from nightherd.errors import InvalidValueError
 from nightherd.model.ids import JobId, parse_job_id
 from nightherd.model.workflows.run import RUN_ID, RunId
-from nightherd.views.stream_rows import (
+from nightherd.views.streams.rows import (
     AGENT,
     ITEM,
     JOB,

@@ -17,7 +17,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.journal.event import Event
 from nightherd.ports import Clock, Journals, StateReader
-from nightherd.views.jobs import observe_job
+from nightherd.views.jobs.jobs import observe_job
 from nightherd.web.read_in_thread import ReadInThread
 from nightherd.web.streams.job_tail import Frame, JobTail, Line, joined, line_of, lost_frame
 from nightherd.wiring.machine import is_at_work

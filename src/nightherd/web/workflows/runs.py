@@ -33,9 +33,9 @@ from nightherd.model.workflows.filter import parse_run_filter
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.model.workflows.run import RunId, RunStatus
 from nightherd.ports import StateReader
-from nightherd.views.run_document import RunDocument, run_document, show_run
-from nightherd.views.run_outputs import OutputDocument, get_definition, output_of
-from nightherd.views.runs import (
+from nightherd.views.runs.document import RunDocument, run_document, show_run
+from nightherd.views.runs.outputs import OutputDocument, get_definition, output_of
+from nightherd.views.runs.runs import (
     ResumedRunRow,
     RunRow,
     StartedRunRow,

@@ -12,8 +12,8 @@ from nightherd.engine.operations.run_requests import SetWorkflow, StartWorkflow,
 from nightherd.engine.operations.runs import get_workflow
 from nightherd.model.access.role import Role
 from nightherd.model.workflows.rows import WorkflowOverride
-from nightherd.views.runs import StartedRunRow
-from nightherd.views.workflows import (
+from nightherd.views.runs.runs import StartedRunRow
+from nightherd.views.workflows.workflows import (
     SwitchedWorkflow,
     SwitchedWorkflowRow,
     switch_row,

@@ -1,0 +1,1 @@
+"""Money as documents: sums, limits, and how fast they are used up."""

@@ -1,0 +1,1 @@
+"""The fleet as documents: status, agents, configuration and deliveries of webhooks."""

@@ -1,0 +1,1 @@
+"""Health as documents: the doctor, the operator log, retention."""

@@ -1,0 +1,1 @@
+"""Schedules as documents: lists, slots in time, and why one fires or not."""

@@ -1,0 +1,1 @@
+"""Sessions as documents: lists, conversations, the tree of forks, comparisons."""

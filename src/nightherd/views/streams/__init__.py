@@ -1,0 +1,1 @@
+"""The stream of the API as documents: its cursor and its rows."""

@@ -1,0 +1,1 @@
+"""Workflows as documents, and the artifacts of their gates."""
