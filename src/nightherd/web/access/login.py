@@ -84,7 +84,7 @@ async def login(site: OnSite, sender: FromSender, request: Request, body: Login)
     """
     way, clock = way_of(request), site.context.clock
     client = client_of(request.scope, request.headers, way.addresses)
-    wait_s = site.failed_logins.wait_s(client, clock.monotonic())
+    wait_s = site.failed_logins.count(client, clock.monotonic())
     if wait_s > 0:
         answer = problem(429, "too_many_logins", "too many failed logins; wait a moment")
         answer.headers["retry-after"] = str(math.ceil(wait_s))
@@ -93,7 +93,6 @@ async def login(site: OnSite, sender: FromSender, request: Request, body: Login)
         await sender.must_be_person("log in with a code")
     caller = await _find(site, way, body)
     if caller is None:
-        site.failed_logins.fail(client, clock.monotonic())
         said = (
             "this token is not accepted"
             if body.token is not None
@@ -105,6 +104,7 @@ async def login(site: OnSite, sender: FromSender, request: Request, body: Login)
             said,
             hint="make a new link on the command line of the daemon's machine",
         )
+    site.failed_logins.forgive(client)
     web = site.fleet().web
     done = await log_in(
         caller.name,

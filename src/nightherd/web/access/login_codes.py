@@ -56,17 +56,26 @@ class FailedLogins:
         self._clients: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """Of each client: what is left of its failures, and when that was so."""
 
-    def wait_s(self, client: str, at: float) -> float:
-        """How long the client has to wait before it may try; 0 when it may."""
-        left = self._left(client, at)
-        return 0.0 if left >= 1 else (1 - left) * PAUSE_S
+    def count(self, client: str, at: float) -> float:
+        """Count a login before it is tried, so that logins at the same time are no way around the limit.
 
-    def fail(self, client: str, at: float) -> None:
-        """Count a login that failed."""
-        self._clients[client] = (self._left(client, at) - 1, at)
+        Returns 0 if it may be tried; else nothing is counted, and how long the client has to wait is returned.
+        """
+        left = self._left(client, at)
+        if left < 1:
+            return (1 - left) * PAUSE_S
+        self._clients[client] = (left - 1, at)
         self._clients.move_to_end(client)
         while len(self._clients) > MOST_CLIENTS:
             self._clients.popitem(last=False)
+        return 0.0
+
+    def forgive(self, client: str) -> None:
+        """Take back what was counted for a login that did not fail."""
+        counted = self._clients.get(client)
+        if counted is not None:
+            left, since = counted
+            self._clients[client] = (min(float(FAILURES), left + 1), since)
 
     def _left(self, client: str, at: float) -> float:
         left, since = self._clients.get(client, (float(FAILURES), at))
