@@ -33,6 +33,7 @@ NightherdError                       1   an operation failed
 │   ├── SDKStreamingError                it failed while running: limits, connection, provider
 │   ├── MalformedResponseError           its response could not be parsed
 │   └── JobTimeoutError            124   the job exceeded its time limit
+├── ChatRefusedError                 1   a chat platform refuses the bot for good
 ├── WorkspaceError                   1   a workspace cannot be made, snapshotted, merged or removed
 ├── InvalidValueError                2   a duration, size, amount or id that does not parse
 ├── NoDaemonError                   69   no daemon runs the fleet
@@ -78,13 +79,9 @@ class NightherdError(Exception):
     """What to do when the raiser gives neither a hint nor a step."""
 
     def __init__(
-        self,
-        message: str | None = None,
-        *,
-        hint: str | None = None,
-        next_step: NextStep | None = None,
-        alternatives: Sequence[NextStep] = (),
-    ) -> None:
+        self, message: str | None = None, *, hint: str | None = None,
+        next_step: NextStep | None = None, alternatives: Sequence[NextStep] = (),
+    ) -> None:  # fmt: skip
         self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
         self.hint = hint
         self.next_step = next_step
@@ -107,12 +104,14 @@ class InvalidInputsError(UsageError):
     http_status = 422
 
 
+class ChatRefusedError(NightherdError):
+    """A chat platform refuses the bot for good: its token was revoked, or it lacks a permission."""
+
+
 class WorkspaceError(NightherdError):
     """A workspace cannot be made, snapshotted, merged or removed."""
 
-    def __init__(
-        self, message: str | None = None, *, can_pass: bool = False, **advice: Unpack[_Advice]
-    ) -> None:
+    def __init__(self, message: str | None = None, *, can_pass: bool = False, **advice: Unpack[_Advice]) -> None:  # fmt: skip
         self.can_pass = can_pass
         """Whether trying again later may help: a full disk, a network that is down."""
         super().__init__(message, **advice)
