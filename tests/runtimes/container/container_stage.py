@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,6 +16,7 @@ from nightherd.model.containers.policy import ContainerNetwork, ContainerPolicy
 from nightherd.model.containers.user import Ids
 from nightherd.model.containers.variables import PATH
 from nightherd.runtimes.container.containers import Containers, Running, Wanted
+from nightherd.runtimes.container.library import provide_library
 from nightherd.runtimes.keeper.attendant import Ending
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
@@ -106,7 +107,7 @@ class Boxes:
             grace=QUICK,
         )
 
-    def containers(self, *, lease_s: float = LONG_S) -> Containers:
+    def containers(self, *, lease_s: float = LONG_S, **more: Any) -> Containers:
         """Those of a new worker, whose lease ends in so many seconds."""
         keepers = Keepers(margin_s=self.margin_s, directory=self.fleet)
         keepers.send_heartbeat(time.monotonic() + lease_s)
@@ -115,14 +116,20 @@ class Boxes:
             fleet=self.fleet,
             keepers=keepers,
             find_socket=lambda configured: configured or self.socket,
+            **more,
         )
 
     @asynccontextmanager
     async def opened(
-        self, wanted: Wanted | None = None, *, lease_s: float = LONG_S, **policy: Any
+        self,
+        wanted: Wanted | None = None,
+        *,
+        lease_s: float = LONG_S,
+        provide: Callable[[Path], Path] = provide_library,
+        **policy: Any,
     ) -> AsyncIterator[Box]:
         """A container as a run has it."""
-        containers = self.containers(lease_s=lease_s)
+        containers = self.containers(lease_s=lease_s, provide=provide)
         try:
             async with containers.open(wanted or self.wanted(**policy)) as running:
                 keepers = containers.keepers.branch(place=running.place)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -10,6 +12,7 @@ import pytest
 
 from docker_engine import DockerEngine
 from nightherd.runtimes.container.containers import Wanted
+from nightherd.runtimes.container.library import FILES, LIBRARY, provide_library
 from runtimes.container.container_stage import Boxes
 from runtimes.container.test_container_ends import state_of, wait_for_end
 
@@ -55,6 +58,48 @@ def test_container_is_replaced_when_its_policy_changed(
     second = anyio.run(used, boxes, kept(boxes, pids_limit=99))
 
     assert first != second
+    assert state_of(docker_engine, first) == "gone"
+
+
+def test_container_is_replaced_when_its_image_was_built_again(
+    boxes: Boxes, docker_engine: DockerEngine
+) -> None:
+    """A job begins with the image that has the name now, not with what an hour ago had it."""
+    repository = "again"
+    docker_engine.json("POST", f"/images/{boxes.image}/tag?repo={repository}&tag=latest")
+    first = anyio.run(used, boxes, kept(boxes, image=f"{repository}:latest"))
+    same = anyio.run(used, boxes, kept(boxes, image=f"{repository}:latest"))
+    built = f"/commit?container={first}&repo={repository}&tag=latest&changes=LABEL+built=again"
+    docker_engine.json("POST", built, {})
+    second = anyio.run(used, boxes, kept(boxes, image=f"{repository}:latest"))
+
+    assert first == same != second
+    assert state_of(docker_engine, first) == "gone"
+
+
+def test_container_is_replaced_when_nightherd_was_upgraded(
+    boxes: Boxes, docker_engine: DockerEngine
+) -> None:
+    """What runs inside and what talks to it are never of different versions."""
+    upgraded = b"# of the next version\n"
+
+    def provide_next(root: Path) -> Path:
+        library = root / "next"
+        if not library.is_dir():
+            shutil.copytree(provide_library(root), library)
+            with (library / "nightherd" / FILES[0]).open("ab") as file:
+                file.write(upgraded)
+        return library
+
+    async def used_by_next(wanted: Wanted) -> tuple[str, str]:
+        async with boxes.opened(wanted, provide=provide_next) as box:
+            return box.id, (await box.run(f"tail -n 1 {LIBRARY}/nightherd/{FILES[0]}"))[0]
+
+    first = anyio.run(used, boxes, kept(boxes))
+    second, line = anyio.run(used_by_next, kept(boxes))
+
+    assert first != second
+    assert line.encode() == upgraded
     assert state_of(docker_engine, first) == "gone"
 
 

@@ -93,6 +93,8 @@ class Containers:
     find_socket: Callable[[str | None], str]
     """Returns where the engine listens; `ContainerEngineError` when there is none."""
     cpus: int = field(default_factory=lambda: os.cpu_count() or 1)
+    provide: Callable[[Path], Path] = provide_library
+    """Returns the directory below another one that has the files of ours which run inside."""
     _engines: dict[str, Engine] = field(default_factory=dict)
 
     async def engine(self, configured: str | None) -> Engine:
@@ -113,11 +115,12 @@ class Containers:
     async def open(self, wanted: Wanted) -> AsyncIterator[Running]:
         """A container for the run. When the block is left, nothing runs in it any more; an ephemeral one is removed."""
         engine = await self.engine(wanted.policy.socket)
+        image_id = await self._image(engine, wanted.policy.image)
         running = None
         if not wanted.policy.is_ephemeral:
-            running = await self._reuse(engine, wanted)
+            running = await self._reuse(engine, wanted, image_id)
         if running is None:
-            running = await self._create(engine, wanted)
+            running = await self._create(engine, wanted, image_id)
         self.keepers.add(running.place)
         try:
             yield running
@@ -133,13 +136,11 @@ class Containers:
                 else:
                     await self._remove(engine, running.id, running.place.directory.parent)
 
-    async def _create(self, engine: Engine, wanted: Wanted) -> Running:
+    async def _create(self, engine: Engine, wanted: Wanted, image_id: str) -> Running:
         """Make a container and have it leased. What cannot be finished is removed again."""
-        policy = wanted.policy
-        image_id = await self._image(engine, policy.image)
         self._check_mounts(wanted)
         folder = await to_thread.run_sync(self._make_folder, wanted)
-        body = self._body(wanted, folder)
+        body = self._body(wanted, folder, image_id)
         name = f"nightherd-{wanted.execution}-{random_text(6)}".replace(":", "-")
         container: str | None = None
         try:
@@ -183,13 +184,23 @@ class Containers:
             give(folder / name, wanted.owner)
         return folder
 
-    def _body(self, wanted: Wanted, folder: Path) -> dict[str, Any]:
+    def _terms(self, wanted: Wanted, image_id: str) -> str:
+        """What a container must have in common with a run that uses it again, as a digest."""
+        library = str(self._library())
+        same = (wanted.policy, wanted.user, wanted.working_directory, wanted.layout)
+        terms = msgspec.json.encode((*same, image_id, library), order="deterministic")
+        return hashlib.sha256(terms).hexdigest()[:32]
+
+    def _library(self) -> Path:
+        return self.provide(self.root / "library")
+
+    def _body(self, wanted: Wanted, folder: Path, image_id: str) -> dict[str, Any]:
         labels = {
             FLEET_LABEL: self.fleet,
             EXECUTION_LABEL: wanted.execution,
             AGENT_LABEL: wanted.agent,
             SESSION_LABEL: wanted.session,
-            TERMS_LABEL: terms_of(wanted),
+            TERMS_LABEL: self._terms(wanted, image_id),
             FOLDER_LABEL: folder.name,
         }
         # The engine gives a directory in memory the mode of what it hides, which may be closed to others than its owner.
@@ -218,12 +229,11 @@ class Containers:
             )
 
     def _mounts(self, wanted: Wanted, folder: Path) -> tuple[Mount, ...]:
-        library = provide_library(self.root / "library")
         files = str(folder / "files")
         return (
             *wanted.layout.mounts,
             *wanted.policy.volumes,
-            Mount(source=str(library), target=LIBRARY, is_read_only=True),
+            Mount(source=str(self._library()), target=LIBRARY, is_read_only=True),
             Mount(source=str(folder / "run"), target=KEEPER_DIRECTORY),
             Mount(source=files, target=files),
         )
@@ -275,12 +285,13 @@ class Containers:
                     hint="the image needs python3 of version 3.9 or newer; checking the image lists all that it needs",
                 )
 
-    async def _reuse(self, engine: Engine, wanted: Wanted) -> Running | None:
+    async def _reuse(self, engine: Engine, wanted: Wanted, image_id: str) -> Running | None:
         """A container that waits for this session, made on the same terms; others of the session are removed."""
+        terms = await to_thread.run_sync(self._terms, wanted, image_id)
         for found in await engine.list({FLEET_LABEL: self.fleet, SESSION_LABEL: wanted.session}):
             labels, container = found.get("Labels") or {}, str(found["Id"])
             folder = self._folder(found)
-            is_fit = labels.get(TERMS_LABEL) == terms_of(wanted) and found.get("State") == "running"
+            is_fit = labels.get(TERMS_LABEL) == terms and found.get("State") == "running"
             if is_fit:
                 with suppress(NightherdError, OSError):
                     self._record(engine, container, wanted, folder)
@@ -289,7 +300,7 @@ class Containers:
                         return Running(
                             id=container,
                             place=place,
-                            image_id=str(found.get("ImageID")),
+                            image_id=image_id,
                             unlimited=(await engine.traits()).unlimited,
                             is_reused=True,
                         )
@@ -368,9 +379,3 @@ def give(path: Path, owner: Ids | None) -> None:
         os.chown(path, owner.uid, owner.gid)
     elif owner is None or os.geteuid() != owner.uid:
         path.chmod(0o777)  # the directory around it is ours alone
-
-
-def terms_of(wanted: Wanted) -> str:
-    """What a container must have in common with a run that uses it again, as a digest."""
-    same = (wanted.policy, wanted.user, wanted.working_directory, wanted.layout)
-    return hashlib.sha256(msgspec.json.encode(same, order="deterministic")).hexdigest()[:32]
