@@ -232,8 +232,11 @@ def test_a_cursor_that_cannot_be_continued_is_answered_with_a_reset(
             name, _, seq = job.partition(":")
             found = await reset_of(world, f"jobs,job:{job_id}", f"{place},{name}:{int(seq) + 1}")
             assert found.data == {"topics": [f"job:{job_id}"]}
+            restored = f"{change}-{other},{job}"
+            found = await reset_of(world, f"jobs,job:{job_id}", restored)
+            assert found.data == {"topics": ["jobs", f"job:{job_id}"]}
             monkeypatch.setattr(stream_follower, "MOST_BEHIND", 1)
-            found = await reset_of(world, "jobs", cursor)
+            found = await reset_of(world, f"jobs,job:{job_id}", cursor)
             assert found.data == {"topics": ["jobs"]}
 
     anyio.run(main)

@@ -101,6 +101,8 @@ class StreamFollower:
         unknown = await self._ask(self._unknown)
         again: list[str] = []
         place = self._changes.place if cursor is None else await self._continued(cursor.place)
+        # Of another ledger than this one, such as one that was restored: its events are not ours either.
+        is_foreign = place is None and cursor is not None and not self._is_far(cursor.place)
         if place is None:
             again += topics.lists
         self._place = place or self._changes.place
@@ -109,8 +111,9 @@ class StreamFollower:
                 continue
             self._tails[job_id] = await self._all_tails.join(job_id, self._wake)
             newest = await self._all_tails.newest_seq(job_id)
-            given = cursor.seqs.get(job_id, after) if cursor is not None else after
-            if given is not None and given > newest:
+            received = None if cursor is None else cursor.seqs.get(job_id)
+            given = after if received is None else received
+            if given is not None and (given > newest or (is_foreign and received is not None)):
                 again.append(f"job:{job_id}")
                 given = None
             self._seqs[job_id] = newest if given is None else given
