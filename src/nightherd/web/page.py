@@ -22,11 +22,12 @@ from starlette.types import Receive, Scope, Send
 
 from nightherd.web.access.guard import WAY, is_api
 from nightherd.web.access.identify import Identify
-from nightherd.web.access.security_headers import PAGE_POLICY
+from nightherd.web.access.security_headers import PAGE_POLICY, WORKER_POLICY
 
 UI = Path(__file__).parent / "ui"
 """The built dashboard."""
 ASSETS = "assets/"
+WORKER = "sw.js"
 FOR_GOOD = "public, max-age=31536000, immutable"
 EACH_TIME = "no-cache"
 BASE = re.compile(r"<base\b[^>]*>", re.IGNORECASE)
@@ -80,7 +81,10 @@ def _answer(ui: Path, path: str, base: str, request: Request) -> Response:
     cache = FOR_GOOD if path.startswith(ASSETS) else EACH_TIME
     content = file.read_bytes()
     kind = KINDS.get(file.suffix) or mimetypes.guess_type(file.name)[0]
-    return _file(content, kind or "application/octet-stream", cache, request)
+    answer = _file(content, kind or "application/octet-stream", cache, request)
+    if path == WORKER:
+        answer.headers["content-security-policy"] = WORKER_POLICY
+    return answer
 
 
 def _find(ui: Path, path: str) -> Path | None:

@@ -24,6 +24,8 @@ PAGE_POLICY = "; ".join(
     )
 )
 """Of the dashboard's page: everything comes from this server, and no text becomes a script."""
+WORKER_POLICY = "default-src 'none'; img-src 'self'; frame-ancestors 'none'"
+"""Of the service worker: it loads nothing but the icon of its notifications."""
 ANSWER_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
 """Of every other answer: opened as a page, it loads and runs nothing."""
 
