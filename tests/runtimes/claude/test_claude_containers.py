@@ -114,6 +114,31 @@ def test_claude_runs_tools_inside_and_sees_only_its_own(
 
 
 @pytest.mark.either_runtime
+def test_ended_session_leaves_no_directory_and_can_be_resumed_all_the_same(
+    stage: ClaudeStage, docker_engine: DockerEngine, container_image: str, claude_program: str
+) -> None:
+    answers = Say(text="Noted."), Say(text="Ada."), Say(text="Noted too.")
+    with serve(docker_engine, *answers) as api:
+        herd = Herd(stage, docker_engine, container_image, api, claude_program)
+        directories = herd.root / ".nightherd" / "containers" / "sessions"
+        done = herd.nightherd("run", "one", "-p", "I am Ada", "--quiet")
+        assert done.returncode == 0, done.stderr
+        session = herd.job()["session_id"]
+        left = list(directories.iterdir())
+        again = herd.nightherd("session", "resume", session, "-p", "who am I?", "--quiet")
+        texts = api.asked[1].texts
+        fleet = json.loads((herd.root / "nightherd.yaml").read_text())
+        fleet["agents"][1]["session"] = {"mode": "persistent"}
+        (herd.root / "nightherd.yaml").write_text(json.dumps(fleet))
+        herd.nightherd("run", "two", "-p", "I am Bob", "--quiet")
+
+    assert left == []
+    assert (again.returncode, again.stdout.strip()) == (0, "Ada."), again.stderr
+    assert [text for text in texts if text[0] not in "#<"] == ["I am Ada", "Noted.", "who am I?"]
+    assert [path.name for path in directories.iterdir()] == [herd.job()["session_id"]]
+
+
+@pytest.mark.either_runtime
 def test_killed_claude_is_resumed_in_a_new_container_with_its_transcript(
     stage: ClaudeStage, docker_engine: DockerEngine, container_image: str, claude_program: str
 ) -> None:
