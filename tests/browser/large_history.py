@@ -131,14 +131,18 @@ async def write_sessions(
 
 
 async def write_history(state: Path, stories: Iterable[Story]) -> None:
+    """Write the journals and rows of jobs whose events are made up: oldest first, as they were asked for."""
+    await write_journals(state, ((one, list(stamped(one, events_of(one)))) for one in stories))
+
+
+async def write_journals(state: Path, written: Iterable[tuple[Story, list[Event]]]) -> None:
     """Write the journals, then the rows: oldest first, as they were asked for."""
     directory = init_state_directory(state)
     journals = FinishedJournalFiles(directory.jobs, directory.blobs)
     rows: list[Row] = []
     store = SqliteStore(directory.root, SystemClock())
     try:
-        for story in stories:
-            events = list(stamped(story))
+        for story, events in written:
             lines = [plain_line(event) for event in events]
             if None in lines:
                 journals.write(story.job, events)
@@ -164,21 +168,17 @@ def rows_of(events: list[Event]) -> list[Row]:
     return [found.session, found.job, found.texts, *found.executions]
 
 
-def stamped(story: Story) -> Iterator[Event]:
+def stamped(story: Story, events: Iterable[Event]) -> Iterator[Event]:
     """The lines of the job's journal."""
     execution = generate_execution_id(story.job, 1)
-    for seq, event in enumerate(events_of(story), 1):
+    for seq, event in enumerate(events, 1):
         at = story.at + timedelta(milliseconds=300 * seq)
         yield replace(event, v=VERSION, seq=seq, epoch=1, timestamp=at, execution=execution)
 
 
 def events_of(story: Story) -> Iterator[Event]:
     """What happened in the job."""
-    yield describe(header_of(story))
-    yield describe(ExecutionStarted(worker="worker-before00"))
-    yield describe(Init(runtime="scripted", working_directory="/pasture"))
-    asked = SystemSubtype.USER_INPUT
-    yield SystemEvent(subtype=asked, content=story.prompt, message=1, index=0, end=True)
+    yield from beginning_of(story)
     for turn in range(1, story.turns + 1):
         yield from events_of_turn(turn)
     if story.fails:
@@ -187,6 +187,15 @@ def events_of(story: Story) -> Iterator[Event]:
         return
     yield describe(Complete(stop_reason="end_turn"))
     yield describe(End(status="completed", exit_reason="success"))
+
+
+def beginning_of(story: Story) -> Iterator[Event]:
+    """What every journal begins with, the prompt included: the first message."""
+    yield describe(header_of(story))
+    yield describe(ExecutionStarted(worker="worker-before00"))
+    yield describe(Init(runtime="scripted", working_directory="/pasture"))
+    asked = SystemSubtype.USER_INPUT
+    yield SystemEvent(subtype=asked, content=story.prompt, message=1, index=0, end=True)
 
 
 def events_of_turn(turn: int) -> Iterator[Event]:

@@ -27,6 +27,7 @@ KEEP_SECRET = """
 })
 """
 """What is no page of the fleet has no storage, or one of its own: `self.origin` of a sandboxed answer is `null`."""
+IS_KEPT = "(key) => localStorage.getItem(key) !== null"
 
 
 class Host(Protocol):
@@ -66,6 +67,11 @@ class Visitor:
         """The first tab."""
         return self.context.pages[0]
 
+    @property
+    def secret_key(self) -> str:
+        """The name under which its pages keep their half of a login."""
+        return f"nightherd.secret {self.fleet.url.removeprefix(self.fleet.origin)}/"
+
     async def open(self, path: str = "/") -> Page:
         """Another tab at a path of the dashboard."""
         page = await self.context.new_page()
@@ -73,11 +79,13 @@ class Visitor:
         return page
 
     async def log_in_by_link(self, path: str = "/") -> Page:
-        """Open a tab at `path` with a one-time code in the fragment; the page logs in with it."""
+        """Open a tab at `path` with a one-time code in the fragment; the page has logged in with it on return."""
         page = await self.context.new_page()
         async with page.expect_response(re.compile(r"/v1/login$")) as login:
             await page.goto(await self.fleet.new_link(path))
         assert (await login.value).status == 200
+        # The answer is there before the page has kept its half of the login.
+        await page.wait_for_function(IS_KEPT, arg=self.secret_key)
         return page
 
     async def log_in(self, *, code: str | None = None, token: str | None = None) -> str:
@@ -86,8 +94,7 @@ class Visitor:
         answer = await self.context.request.post(f"{self.fleet.url}/v1/login", data=given)
         assert answer.status == 200, await answer.text()
         secret = str((await answer.json())["data"]["secret"])
-        key = f"nightherd.secret {self.fleet.url.removeprefix(self.fleet.origin)}/"
-        given = {"origin": self.fleet.origin, "key": key, "secret": secret}
+        given = {"origin": self.fleet.origin, "key": self.secret_key, "secret": secret}
         await self.context.add_init_script(f"{KEEP_SECRET}({json.dumps(given)})")
         return secret
 
