@@ -1,5 +1,5 @@
 import type { Schemas } from "../api/types";
-import { countText, usdText } from "../ui/money";
+import { counted, countText, usdText } from "../ui/money";
 import { Card, Empty } from "../ui/Page";
 import { Badge } from "../ui/Status";
 import { Ago, timeText } from "../ui/time";
@@ -20,7 +20,7 @@ export function BurnView({ burn }: { burn: Burn }) {
             {usdText(rate.cost_usd)} an hour)
           </p>
           <p className="text-xs text-faint">
-            {countText(today.turns)} turns, {countText(today.tokens)} tokens; rate since{" "}
+            {counted(today.turns, "turn")}, {counted(today.tokens, "token")}; rate since{" "}
             {timeText(burn.rate_since)}
           </p>
         </div>

@@ -4,10 +4,10 @@ import type { Stack } from "./stack";
 
 const TONES = ["bg-accent", "bg-busy", "bg-lost", "bg-wait", "bg-good", "bg-edge"];
 
-/** Costs of each day, divided by group. The table below it has the same numbers. */
+/** Costs of each day, divided by group. A table has the same numbers: of days, or of the groups. */
 export function CostColumns({ stack }: { stack: Stack }) {
   const { groups, columns, highest } = stack;
-  const every = Math.ceil(columns.length / 10);
+  const every = Math.ceil(columns.length / 5);
   return (
     <figure className="rounded-lg border border-line bg-panel p-3">
       <figcaption className="mb-2 flex flex-wrap gap-x-4 gap-y-1 text-xs text-soft">
@@ -43,12 +43,21 @@ export function CostColumns({ stack }: { stack: Stack }) {
       <div aria-hidden className="mt-1 flex gap-0.5 text-[0.7rem] text-faint">
         {columns.map((column, place) => (
           <span key={column.day} className="min-w-0 flex-1 overflow-visible whitespace-nowrap">
-            {place % every === 0 ? column.day.slice(5) : ""}
+            {place % every === 0 ? dayText(column.day) : ""}
           </span>
         ))}
       </div>
     </figure>
   );
+}
+
+/** A day as people write it, such as `19 Nov`. */
+function dayText(day: string): string {
+  return new Date(`${day}T00:00:00Z`).toLocaleDateString(undefined, {
+    day: "numeric",
+    month: "short",
+    timeZone: "UTC",
+  });
 }
 
 function titleOf(day: string, total: number, parts: readonly number[], groups: readonly string[]) {

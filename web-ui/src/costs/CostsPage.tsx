@@ -5,12 +5,21 @@ import { get } from "../api/client";
 import type { AgentRow, Schemas } from "../api/types";
 import { useAddressSearch } from "../shell/address";
 import { Field, Select } from "../ui/fields";
-import { countText, usdText } from "../ui/money";
+import { counted, countText, usdText } from "../ui/money";
 import { Empty, Failure, Loading, Page } from "../ui/Page";
 import { Table } from "../ui/Table";
 import { BurnView } from "./Burn";
 import { CostColumns } from "./CostColumns";
-import { dayIn, daysBetween, groupOf, SPLITS, stackOf, type CostRow, type Split } from "./stack";
+import {
+  dayIn,
+  daysBetween,
+  groupOf,
+  SPLITS,
+  stackOf,
+  tableOf,
+  type CostRow,
+  type Split,
+} from "./stack";
 
 type Costs = Schemas["CostsDocument"];
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -36,7 +45,7 @@ export default function CostsPage() {
     meta: { live: ["agent"] },
   });
   const query = { since, agent, tz: ZONE };
-  const daily = useCosts({ ...query, by: `day,${split}`, limit: 1_000 });
+  const daily = useCosts({ ...query, by: split === "day" ? "day" : `day,${split}`, limit: 1_000 });
   const groups = useCosts({ ...query, by: split, limit: 100 });
   return (
     <Page
@@ -96,14 +105,17 @@ function Days({ costs, split }: { costs: Costs; split: Split }) {
       <BurnView burn={costs.burn} />
       <p className="text-sm text-soft">
         <strong className="text-ink tabular-nums">{usdText(total.cost_usd)}</strong> for{" "}
-        {countText(total.jobs)} jobs, {countText(total.turns)} turns and {countText(total.tokens)}{" "}
-        tokens, in days of {timezone}.
-        {costs.pending_jobs !== 0 &&
-          ` ${costs.pending_jobs === null ? "All jobs are being counted again" : `${costs.pending_jobs} jobs are not fully counted yet`}.`}
+        {counted(total.jobs, "job")}, {counted(total.turns, "turn")} and{" "}
+        {counted(total.tokens, "token")}, in days of {timezone}.{pendingText(costs.pending_jobs)}
       </p>
       {total.cost_usd > 0 && <CostColumns stack={stackOf(costs.rows, split, days)} />}
     </>
   );
+}
+
+function pendingText(jobs: number | null): string {
+  if (jobs === null) return " All jobs are being counted again.";
+  return jobs === 0 ? "" : ` ${counted(jobs, "job")} not fully counted yet.`;
 }
 
 function Groups({ costs, split }: { costs: Costs; split: Split }) {
@@ -112,7 +124,7 @@ function Groups({ costs, split }: { costs: Costs; split: Split }) {
     <>
       <Table
         label={`Costs by ${split}`}
-        rows={costs.rows}
+        rows={tableOf(costs.rows, split)}
         rowKey={(row) => groupOf(row, split)}
         columns={[
           { head: split, cell: (row) => <Group row={row} split={split} /> },

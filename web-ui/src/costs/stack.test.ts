@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { dayIn, daysBetween, MOST_GROUPS, OTHERS, stackOf, type CostRow } from "./stack";
+import { dayIn, daysBetween, MOST_GROUPS, OTHERS, stackOf, tableOf, type CostRow } from "./stack";
 
 const row = (day: string, agent: string | null, cost: number): CostRow => ({
   day,
@@ -40,6 +40,15 @@ it("names what has no group", () => {
   expect(stackOf([row("2026-01-01", null, 1)], "agent", ["2026-01-01"]).groups).toEqual([
     "no agent",
   ]);
+});
+
+it("shows days as columns of one part, and in a table from the newest", () => {
+  const rows = [row("2026-01-01", null, 3), row("2026-01-02", null, 1)];
+  const stack = stackOf(rows, "day", ["2026-01-01", "2026-01-02"]);
+  expect(stack.groups).toEqual(["all"]);
+  expect(stack.columns.map(({ parts }) => parts)).toEqual([[3], [1]]);
+  expect(tableOf(rows, "day").map(({ day }) => day)).toEqual(["2026-01-02", "2026-01-01"]);
+  expect(tableOf(rows, "agent")).toEqual(rows);
 });
 
 it("counts days in the time zone of the answer", () => {

@@ -3,10 +3,10 @@
 import type { Schemas } from "../api/types";
 
 export type CostRow = Schemas["CostRow"];
-/** What costs are divided by, beside the day. */
-export type Split = "agent" | "model" | "schedule" | "workflow";
-export const SPLITS: readonly Split[] = ["agent", "model", "schedule", "workflow"];
-/** More groups would be told apart by nobody: the others are one. */
+/** What costs are divided by. Columns are days, and those of `day` have one part. */
+export type Split = "agent" | "model" | "schedule" | "workflow" | "day";
+export const SPLITS: readonly Split[] = ["agent", "model", "schedule", "workflow", "day"];
+/** More groups cannot be told apart by their colours: the others are one. */
 export const MOST_GROUPS = 5;
 export const OTHERS = "others";
 
@@ -28,11 +28,18 @@ export function groupOf(row: CostRow, split: Split): string {
   return row[split] ?? `no ${split}`;
 }
 
+/** Return the rows as a table shows them: days from the newest, other groups as they are, from the highest cost. */
+export function tableOf(rows: readonly CostRow[], split: Split): CostRow[] {
+  if (split !== "day") return [...rows];
+  return rows.toSorted((left, right) => (right.day ?? "").localeCompare(left.day ?? ""));
+}
+
 /** Return one column for each day of the span, also for days without costs. */
 export function stackOf(rows: readonly CostRow[], split: Split, days: readonly string[]): Stack {
   const totals = new Map<string, number>();
+  const partOf = (row: CostRow) => (split === "day" ? "all" : groupOf(row, split));
   for (const row of rows) {
-    const group = groupOf(row, split);
+    const group = partOf(row);
     totals.set(group, (totals.get(group) ?? 0) + row.cost_usd);
   }
   const ranked = [...totals].sort(([, left], [, right]) => right - left).map(([group]) => group);
@@ -43,7 +50,7 @@ export function stackOf(rows: readonly CostRow[], split: Split, days: readonly s
     let total = 0;
     for (const row of rows) {
       if (row.day !== day) continue;
-      const known = groups.indexOf(groupOf(row, split));
+      const known = groups.indexOf(partOf(row));
       const place = known < 0 ? groups.length - 1 : known;
       parts[place] = (parts[place] ?? 0) + row.cost_usd;
       total += row.cost_usd;

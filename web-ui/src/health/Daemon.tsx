@@ -18,14 +18,15 @@ export function Daemon({ status }: { status: StatusDocument }) {
     mutationFn: () => post<Schemas["DaemonRow"]>("/reload"),
     onSuccess: ({ pending }) => {
       notify(pending.length === 0 ? "reloaded" : "reloaded; some of it waits for a person");
-      void client.invalidateQueries();
     },
     onError: notifyError,
+    // A reload that fails has changed something too: what is wrong with the files.
+    onSettled: () => client.invalidateQueries(),
   });
   return (
     <div className="flex flex-col gap-2 text-sm">
       {daemon === null ? (
-        <Empty>No daemon is on record.</Empty>
+        <Empty>No daemon is running.</Empty>
       ) : (
         <>
           <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -36,7 +37,7 @@ export function Daemon({ status }: { status: StatusDocument }) {
             <span className="min-w-0 wrap-anywhere text-faint">
               configuration {daemon.config} of <Ago at={daemon.loaded_at} />
             </span>
-            {daemon.is_draining && <span className="text-wait">ends its jobs and stops</span>}
+            {daemon.is_draining && <span className="text-wait">finishes its jobs, then stops</span>}
             <Button
               {...acting}
               disabled={acting.disabled || reload.isPending}

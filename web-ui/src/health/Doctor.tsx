@@ -13,6 +13,7 @@ import { Ago } from "../ui/time";
 type Report = Schemas["DoctorDocument"];
 type Check = Schemas["CheckRow"];
 const TONES: Record<Check["level"], Tone> = { ok: "good", warning: "wait", problem: "bad" };
+const RANKS: Record<Check["level"], number> = { problem: 0, warning: 1, ok: 2 };
 
 /** What `nightherd doctor` finds. It changes nothing; the command repairs. */
 export function Doctor() {
@@ -46,14 +47,44 @@ export function Doctor() {
       </div>
       {report.isPending && <Loading />}
       {report.isError && <Failure error={report.error} retry={() => void report.refetch()} />}
-      {report.isSuccess && (
-        <ul aria-label="Checks" className="flex flex-col divide-y divide-line text-sm">
-          {report.data.data.checks.map((check) => (
-            <CheckView key={check.name} check={check} />
-          ))}
-        </ul>
-      )}
+      {report.isSuccess && <Checks checks={report.data.data.checks} />}
     </div>
+  );
+}
+
+/** What is wrong, each with its remedy; what is well is one line that opens. */
+function Checks({ checks }: { checks: readonly Check[] }) {
+  const wrong = checks.filter(({ level }) => level !== "ok");
+  const well = checks.filter(({ level }) => level === "ok");
+  return (
+    <>
+      {wrong.length > 0 && (
+        <CheckList
+          label="Problems and warnings"
+          checks={[...wrong].sort((left, right) => RANKS[left.level] - RANKS[right.level])}
+        />
+      )}
+      <details className="text-sm">
+        <summary className="flex min-h-10 items-center gap-2 md:min-h-8">
+          <Badge tone="good" text="ok" />
+          {wrong.length === 0 ? `All ${well.length} checks` : `${well.length} other checks`}
+          <span aria-hidden className="text-faint">
+            ▾
+          </span>
+        </summary>
+        <CheckList label="Passed checks" checks={well} />
+      </details>
+    </>
+  );
+}
+
+function CheckList({ label, checks }: { label: string; checks: readonly Check[] }) {
+  return (
+    <ul aria-label={label} className="flex flex-col divide-y divide-line text-sm">
+      {checks.map((check) => (
+        <CheckView key={check.name} check={check} />
+      ))}
+    </ul>
   );
 }
 

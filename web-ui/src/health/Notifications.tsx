@@ -1,4 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 
 import { get, post } from "../api/client";
 import type { Schemas } from "../api/types";
@@ -12,7 +13,7 @@ import { Ago } from "../ui/time";
 
 type Document = Schemas["NotificationsDocument"];
 
-/** Where people are told, and whether it arrives. */
+/** Targets of notifications, and what was sent to them last. */
 export function Notifications() {
   const client = useQueryClient();
   const acting = useActing("admin");
@@ -33,8 +34,12 @@ export function Notifications() {
   if (targets.length === 0) {
     return (
       <Empty>
-        Nobody is told: add <code>notify:</code> to the fleet file, or switch on notifications of
-        this device under Settings.
+        No target is set up: add <code>notify:</code> to the fleet file, or turn on notifications of
+        this device under{" "}
+        <Link to="/settings" className="text-accent underline">
+          Settings
+        </Link>
+        .
       </Empty>
     );
   }
@@ -46,7 +51,10 @@ export function Notifications() {
         rowKey={({ target }) => target}
         columns={[
           { head: "target", cell: ({ target }) => target },
-          { head: "about", cell: ({ events }) => events?.join(", ") ?? "left the fleet file" },
+          {
+            head: "about",
+            cell: ({ events }) => events?.join(", ") ?? "no longer in the fleet file",
+          },
           {
             head: "health",
             cell: (row) =>

@@ -3,8 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { get } from "../api/client";
 import type { Schemas, SessionRow } from "../api/types";
 import { resumeCommand } from "../sessions/documents";
-import { notify, notifyError } from "../shell/toasts";
+import { notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
+import { copyText } from "../ui/copy";
 import type { JobDocument } from "./documents";
 
 /** Copies the command that continues the session by hand, in the directory where its files are. */
@@ -25,9 +26,7 @@ export function CopyResume({ job }: { job: JobDocument }) {
       look="ghost"
       className="min-h-10 md:min-h-8"
       title={command}
-      onClick={() =>
-        void navigator.clipboard.writeText(command).then(() => notify("copied"), notifyError)
-      }
+      onClick={() => void copyText(command).catch(notifyError)}
     >
       Copy claude --resume
     </Button>

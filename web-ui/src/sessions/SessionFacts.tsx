@@ -3,7 +3,8 @@ import type { ReactNode } from "react";
 
 import { saveFile } from "../api/save";
 import { useIsOnline } from "../live/live";
-import { notify, notifyError } from "../shell/toasts";
+import { notifyError } from "../shell/toasts";
+import { copyText } from "../ui/copy";
 import { countText, usdText } from "../ui/money";
 import { Ago } from "../ui/time";
 import {
@@ -117,17 +118,12 @@ function Exports({ session }: { session: SessionDocument }) {
 
 /** A command, and a button that copies it. */
 function Copy({ text }: { text: string }) {
-  const copy = () =>
-    void navigator.clipboard
-      .writeText(text)
-      .then(() => notify("copied"))
-      .catch(notifyError);
   return (
     <>
       <code className="font-mono text-xs">{text}</code>{" "}
       <button
         type="button"
-        onClick={copy}
+        onClick={() => void copyText(text).catch(notifyError)}
         className="inline-flex min-h-11 items-center text-xs text-accent underline md:min-h-0"
       >
         copy<span className="sr-only"> {text}</span>

@@ -6,6 +6,7 @@ import type { Role, Schemas } from "../api/types";
 import { useActing } from "../shell/acting";
 import { notify, notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
+import { copyText } from "../ui/copy";
 import { Dialog } from "../ui/Dialog";
 import { Field, Select, TextInput } from "../ui/fields";
 import { Failure, Loading, Section } from "../ui/Page";
@@ -68,12 +69,7 @@ export function Tokens() {
         <Field label="Role">
           <Select name="role" options={ROLES} defaultValue="operator" />
         </Field>
-        <Button
-          type="submit"
-          className="min-h-9"
-          {...acting}
-          disabled={acting.disabled || add.isPending}
-        >
+        <Button type="submit" {...acting} disabled={acting.disabled || add.isPending}>
           Add token
         </Button>
       </form>
@@ -130,19 +126,12 @@ export function Tokens() {
 
 /** The token, which is shown once. */
 function NewToken({ token, onClose }: { token: Schemas["NewTokenDocument"]; onClose: () => void }) {
-  const copy = async () => {
-    // Browsers have no clipboard where the page comes over plain HTTP from another machine.
-    if (!("clipboard" in navigator))
-      throw new Error("this browser cannot copy here: select the token");
-    await navigator.clipboard.writeText(token.token);
-    notify("copied");
-  };
   return (
     <Dialog title={`Token ${token.name}`} onClose={onClose}>
       <div className="flex flex-col gap-3 p-4 text-sm">
         <p>Copy it now: it is not shown again.</p>
         <code className="rounded bg-raised p-2 font-mono wrap-anywhere">{token.token}</code>
-        <Button look="primary" onClick={() => void copy().catch(notifyError)}>
+        <Button look="primary" onClick={() => void copyText(token.token).catch(notifyError)}>
           Copy
         </Button>
       </div>

@@ -55,6 +55,13 @@ export function useWindows(
   const ours = useRef(-1);
   const rest = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
+  // The virtualizer moves the view for rows above it that turn out higher than estimated. At the end that would end
+  // there too, short of the end, and look like a person who scrolled.
+  const isAtEnd = isFollowing && !snapshot.hasAfter;
+  useLayoutEffect(() => {
+    virtual.shouldAdjustScrollPositionOnItemSizeChange = isAtEnd ? () => false : undefined;
+  }, [virtual, isAtEnd]);
+
   const setFollowing = (on: boolean) => {
     store.isFollowing = on;
     setState(on);
@@ -159,11 +166,11 @@ export function useWindows(
     };
   }, [area]);
 
-  // A window may be shorter than the view: look again after each.
+  // A window may be shorter than the view, and events may have come before the stream followed the job: look again.
   useEffect(() => {
     const frame = requestAnimationFrame(() => see());
     return () => cancelAnimationFrame(frame);
-  }, [items]);
+  }, [items, snapshot.hasAfter]);
 
   // Rows are measured after they are shown: a view that follows stays at the end.
   const size = virtual.getTotalSize();

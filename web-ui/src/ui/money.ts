@@ -8,6 +8,11 @@ export function usdText(amount: number): string {
   return `$${text}`;
 }
 
+/** Return a number of things, such as `1 job` and `1,200 jobs`; nouns with another plural name it. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${countText(count)} ${count === 1 ? noun : plural}`;
+}
+
 /** Return a count with separators, such as `12,345`. */
 export function countText(count: number): string {
   return count.toLocaleString("en");

@@ -1,1 +1,0 @@
-function e(e){let t=e!==0&&Math.abs(e)<1?4:2;return`$${e.toLocaleString(`en`,{minimumFractionDigits:2,maximumFractionDigits:t})}`}function t(e){return e.toLocaleString(`en`)}export{e as n,t};

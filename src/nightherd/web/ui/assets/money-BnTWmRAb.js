@@ -1,0 +1,1 @@
+function e(e){let t=e!==0&&Math.abs(e)<1?4:2;return`$${e.toLocaleString(`en`,{minimumFractionDigits:2,maximumFractionDigits:t})}`}function t(e,t,r=`${t}s`){return`${n(e)} ${e===1?t:r}`}function n(e){return e.toLocaleString(`en`)}export{t as n,e as r,n as t};
