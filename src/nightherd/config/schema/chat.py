@@ -144,13 +144,21 @@ class Discord(Model):
 
 
 class Slack(Model):
-    """Slack, in socket mode."""
+    """Slack."""
 
+    mode: Literal["socket", "http"] = Field(
+        "socket",
+        description="socket keeps a connection to Slack open; http takes requests from Slack, at a public address.",
+    )
     bot_token_env: Filling = Field(
         "SLACK_BOT_TOKEN", description="Variable that holds the bot's token."
     )
     app_token_env: Filling = Field(
-        "SLACK_APP_TOKEN", description="Variable that holds the app's token."
+        "SLACK_APP_TOKEN", description="Variable that holds the app's token, for mode socket."
+    )
+    signing_secret_env: Filling = Field(
+        "SLACK_SIGNING_SECRET",
+        description="Variable that holds the app's signing secret, for mode http.",
     )
     session_expiry_hours: Hours = Field(
         24, description="Hours after which a channel's session ends."

@@ -1,0 +1,1 @@
+"""Text as the platforms write it: conversions from and to markdown, and splitting."""
