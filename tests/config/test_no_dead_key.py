@@ -51,6 +51,8 @@ class Watched:
 
     def __getattr__(self, name: str) -> Any:
         target, path, asked = object.__getattribute__(self, "_state")
+        if name == "model_fields_set":
+            return target.model_fields_set
         field = type(target).model_fields[name]
         here = ".".join(filter(None, (path, field.alias or name)))
         asked.add(here)
@@ -222,19 +224,21 @@ def test_rows_for_single_values_name_values_that_exist() -> None:
 
 
 def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
-    folder.write("agent.yaml", "name: a\nmodel: x\nchat:\n  discord: {}\n")
+    folder.write("agent.yaml", "name: a\nruntime: native\nplugins: []\nmodel: p:x\n")
     folder.fleet("""\
         agents:
           - path: agent.yaml
           - name: b
           - name: c
-            work_source: {type: github, repo: owner/name}
+            runtime: native
+            model: p:x
+            setting_sources: []
         """)
 
     assert folder.errors() == []
     assert folder.notices() == [
-        "nightherd.yaml:5:5 'work_source' is not active yet: work sources",
-        "agent.yaml:3:1 'chat' is not active yet: chat",
+        "nightherd.yaml:7:5 'setting_sources' is not active yet: running agents with Claude",
+        "agent.yaml:3:1 'plugins' is not active yet: running agents with Claude",
     ]
 
 

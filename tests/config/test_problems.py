@@ -344,7 +344,7 @@ def test_a_thousand_mistakes_are_enough(folder: Folder) -> None:
 
 
 def test_a_check_gives_notices_after_errors_and_no_fleet(folder: Folder) -> None:
-    folder.fleet("agents: [{name: a, chat: {}, tols: []}]\n")
+    folder.fleet("agents: [{name: a, runtime: native, plugins: [], tols: []}]\n")
 
     checked = folder.check()
 

@@ -56,7 +56,7 @@ def test_control_characters_never_reach_the_terminal(folder: Folder) -> None:
 
 
 def test_json_is_one_object_per_problem(folder: Folder) -> None:
-    folder.fleet("agents: [{name: a, modle: x, chat: {}}]\n")
+    folder.fleet("agents: [{name: a, modle: x, runtime: native, plugins: []}]\n")
 
     assert json.loads(render_problems(folder.check().problems, "json", cwd=folder.root)) == [
         {
@@ -71,10 +71,10 @@ def test_json_is_one_object_per_problem(folder: Folder) -> None:
         {
             "file": "nightherd.yaml",
             "line": 1,
-            "column": 30,
+            "column": 47,
             "severity": "notice",
-            "message": "'chat' is not active yet: chat",
-            "path": "agents.a.chat",
+            "message": "'plugins' is not active yet: running agents with Claude",
+            "path": "agents.a.plugins",
             "hint": None,
         },
     ]

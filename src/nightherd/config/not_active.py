@@ -88,7 +88,6 @@ AGENT_KEYS = (
         is_used_by=lambda runtime: runtime.supports_plugins or not runtime.uses_model,
     ),
     Waiting("work_source", "work sources"),
-    Waiting("chat", "chat"),
 )
 FLEET_KEYS: tuple[Waiting, ...] = ()
 WORKFLOW_KEYS = (Waiting("on.chat", "chat"),)

@@ -21,6 +21,7 @@ from nightherd.config.resolve_agent import (
     resolve_sandbox,
     resolve_session,
 )
+from nightherd.config.resolve_chat import resolve_bots
 from nightherd.config.resolve_fleet import (
     limit_hooks,
     resolve_approvals,
@@ -201,6 +202,7 @@ def resolve_agent(
         operation=agent.operation or AUTONOMOUS,
         identity=None if agent.identity is None else like(agent.identity, Identity),
         metadata_file=agent.metadata_file,
+        bots=resolve_bots(agent.chat, agent=name, session=agent.session, schedules=agent.schedules),
     )
 
 

@@ -1,26 +1,59 @@
 """`chat`: people talking to an agent from Discord or Slack."""
 
+from datetime import timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from nightherd.config.schema.types import (
     Amount,
     Count,
+    Duration,
     Filling,
     Flag,
     Hours,
     Model,
+    Name,
     Text,
     Texts,
     Whole,
+    reading,
     refuse,
     shaped,
 )
+from nightherd.errors import InvalidValueError
 
 ChannelMode = Literal["mention", "auto", "all"]
 LogLevel = Literal["minimal", "standard", "verbose"]
 ResultLength = Annotated[Count, Field(le=1000)]
+ContextCount = Annotated[Whole, Field(le=100)]
+Ids = tuple[Filling, ...]
+
+
+def check_inner_path(path: str) -> str:
+    """A relative path that leads nowhere else than down."""
+    parts = path.split("/")
+    if path.startswith(("/", "~")) or ".." in parts or "\0" in path or not any(parts):
+        raise InvalidValueError(
+            f"{path!r} is not a directory below the one the job works in; write .attachments"
+        )
+    return path
+
+
+InnerPath = Annotated[
+    str, BeforeValidator(reading("shape", check_inner_path), json_schema_input_type=str)
+]
+Approvers = dict[Filling, Name]
+
+
+class UserRules(Model):
+    """Who may talk to the agent."""
+
+    allowlist: Ids = Field((), description="Ids of the people who may; by default all.")
+    blocklist: Ids = Field((), description="Ids of the people who may not.")
+    max_messages_per_hour: Count | None = Field(
+        None, description="Messages of one person in an hour, in all places together."
+    )
 
 
 class Channel(Model):
@@ -29,9 +62,13 @@ class Channel(Model):
     id: Filling = Field(description="The channel's id, in quotes.")
     name: Text | None = Field(None, description="Name for people.")
     mode: ChannelMode = Field(
-        "mention", description="mention answers when named; auto and all answer everything."
+        "mention",
+        description="mention answers when named; auto everything that names no other bot of the fleet; all everything.",
     )
-    context_messages: Whole = Field(10, description="Earlier messages to include.")
+    context_messages: ContextCount = Field(10, description="Earlier messages to include.")
+    users: UserRules | None = Field(
+        None, description="Who may talk to it there, of those who may at all."
+    )
 
 
 class DirectMessages(Model):
@@ -39,8 +76,8 @@ class DirectMessages(Model):
 
     enabled: Flag = Field(True, description="Whether they are answered.")
     mode: ChannelMode = Field("auto", description="When they are answered.")
-    allowlist: Texts = Field((), description="Users who may write; by default all.")
-    blocklist: Texts = Field((), description="Users who may not.")
+    allowlist: Ids = Field((), description="Users who may write; by default all.")
+    blocklist: Ids = Field((), description="Users who may not.")
 
 
 class ChatOutput(Model):
@@ -100,7 +137,10 @@ class Attachments(Model):
     allowed_types: Texts = Field(
         ("image/*", "application/pdf", "text/*"), description="Media types that are fetched."
     )
-    download_dir: Filling = Field(".discord-attachments", description="Directory they are put in.")
+    download_dir: InnerPath | None = Field(
+        None,
+        description="Directory they are put in, below the one the job works in; by default .discord-attachments or .slack-attachments.",
+    )
     cleanup_after_processing: Flag = Field(
         True, description="Whether they are removed after the job."
     )
@@ -112,6 +152,16 @@ class CommandRegistration(Model):
     scope: Literal["global", "guild"] = Field("global", description="Everywhere, or in one server.")
     guild_id: Filling | None = Field(None, description="That server.")
 
+    @model_validator(mode="after")
+    def one_server_has_an_id(self) -> Self:
+        """Only commands of one server belong to one, and that one has to be known."""
+        if self.scope == "guild" and self.guild_id is None:
+            raise refuse("incomplete", "scope guild needs 'guild_id'", key="scope")
+        if self.scope == "global" and self.guild_id is not None:
+            message = "'guild_id' goes with scope guild; global commands are in every server"
+            raise refuse("incomplete", message, key="guild_id")
+        return self
+
 
 class Skill(Model):
     """One skill offered in chat."""
@@ -120,30 +170,46 @@ class Skill(Model):
     description: Text | None = Field(None, description="What it does.")
 
 
-class Discord(Model):
+class Bot(Model):
+    """What bots of all platforms have."""
+
+    session_expiry_hours: Hours | None = Field(
+        None,
+        description="Hours without a message after which a new session begins; by default as session says, else 24.",
+    )
+    session_scope: Literal["channel", "user"] = Field(
+        "channel", description="Whether the people of a channel share a session."
+    )
+    batch_window: Duration = Field(
+        timedelta(), description="How long to wait for further messages before answering."
+    )
+    log_level: LogLevel = Field("standard", description="How much is logged.")
+    users: UserRules | None = Field(None, description="Who may talk to it anywhere.")
+    approvers: Approvers = Field(
+        {}, description="Names of those who may answer items of the inbox there, by user id."
+    )
+    output: ChatOutput | None = Field(None, description="What to show while a job runs.")
+    dm: DirectMessages | None = Field(None, description="Direct messages.")
+    voice: Voice | None = Field(None, description="Voice messages.")
+    attachments: Attachments | None = Field(None, description="Files sent along.")
+    skills: tuple[Skill, ...] = Field((), description="Skills that the command skills lists.")
+
+
+class Discord(Bot):
     """Discord, by server or by channel alone."""
 
     bot_token_env: Filling = Field(
         "DISCORD_BOT_TOKEN", description="Variable that holds the bot's token."
     )
-    session_expiry_hours: Hours = Field(
-        24, description="Hours after which a channel's session ends."
-    )
-    log_level: LogLevel = Field("standard", description="How much is logged.")
-    output: ChatOutput | None = Field(None, description="What to show while a job runs.")
     presence: Presence | None = Field(None, description="Status shown in the member list.")
     guilds: tuple[Guild, ...] = Field((), description="Servers the agent is in.")
     channels: tuple[Channel, ...] = Field(
         (), description="Channels, when the servers do not matter."
     )
-    dm: DirectMessages | None = Field(None, description="Direct messages.")
-    voice: Voice | None = Field(None, description="Voice messages.")
-    attachments: Attachments | None = Field(None, description="Files sent along.")
     command_registration: CommandRegistration | None = Field(None, description="Slash commands.")
-    skills: tuple[Skill, ...] = Field((), description="Skills offered by /skills.")
 
 
-class Slack(Model):
+class Slack(Bot):
     """Slack."""
 
     mode: Literal["socket", "http"] = Field(
@@ -160,13 +226,7 @@ class Slack(Model):
         "SLACK_SIGNING_SECRET",
         description="Variable that holds the app's signing secret, for mode http.",
     )
-    session_expiry_hours: Hours = Field(
-        24, description="Hours after which a channel's session ends."
-    )
-    log_level: LogLevel = Field("standard", description="How much is logged.")
     channels: tuple[Channel, ...] = Field((), description="Channels the agent listens in.")
-    dm: DirectMessages | None = Field(None, description="Direct messages.")
-    output: ChatOutput | None = Field(None, description="What to show while a job runs.")
 
 
 class Chat(Model):

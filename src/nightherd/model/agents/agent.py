@@ -14,6 +14,7 @@ from nightherd.model.access.web import Web
 from nightherd.model.agents.mcp import McpServer
 from nightherd.model.agents.runtime import RuntimeCapabilities, RuntimeName
 from nightherd.model.agents.script import Script
+from nightherd.model.chat.settings import BotSettings
 from nightherd.model.containers.policy import ContainerPolicy
 from nightherd.model.hooks import Hook, Identity
 from nightherd.model.inbox.review import ApprovalRule
@@ -110,6 +111,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """What is done when one of its jobs has ended, or waits."""
     notify: tuple[NotifyTarget, ...] = ()
     """Where people are told what happens to its jobs, besides the fleet's targets."""
+    bots: tuple[BotSettings, ...] = ()
+    """Its bots on chat platforms: what people reach it by."""
     limits: Limits = NO_LIMITS
     """What each of its jobs may use, and all of them in a day."""
     operation: str = "autonomous"
