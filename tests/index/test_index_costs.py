@@ -306,6 +306,8 @@ def test_a_damaged_index_has_no_costs_and_is_removed(world: World, indexer: Inde
 
 def test_jobs_that_wait_to_be_indexed_are_named_as_pending(world: World, indexer: Indexer) -> None:
     new_job(world, 1, "opus")
+    indexer.due_jobs(1)
+    assert IndexCosts(world.root).costs(CostQuery(period=EVER)).pending_jobs is None
     indexer.follow_changes()
 
     assert IndexCosts(world.root).costs(CostQuery(period=EVER)).pending_jobs == 1

@@ -269,6 +269,18 @@ def test_without_an_index_nothing_is_found_and_that_is_said(world: World) -> Non
     assert not (world.root / FILE).exists()
 
 
+def test_an_index_that_has_not_begun_yet_does_not_say_that_there_is_nothing(
+    world: World, indexer: Indexer
+) -> None:
+    new_job(world, 1, "moo")
+    assert indexer.due_jobs(1) == []
+    assert (world.root / FILE).exists()
+
+    assert search(world, "moo") == SearchPage(hits=(), next_before=None, pending_jobs=None)
+    indexer.follow_changes()
+    assert search(world, "moo").pending_jobs == 1
+
+
 def test_the_number_of_a_text_is_its_time(world: World, indexer: Indexer) -> None:
     new_job(world, 1, "moo")
     indexer.catch_up()

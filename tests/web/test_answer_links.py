@@ -238,8 +238,10 @@ def test_a_link_opens_nothing_else_and_a_token_needs_none(tmp_path: Path) -> Non
             path = await link_to(world, item)
             statuses = [
                 (await world.ask("GET", one, port=port, host="fleet.example")).status
-                for one in ("/v1/inbox", path + "/../../v1/inbox", "/answer", "/answer/")
+                for one in ("/v1/inbox", path + "/../../v1/inbox", "/answer/")
             ]
+            beside = await world.ask("GET", "/answer", port=port, host="fleet.example")
+            page = await world.ask("GET", "/", port=port, host="fleet.example")
             token = await named_token(world, "alice")
             known = await world.ask(
                 "GET",
@@ -250,6 +252,7 @@ def test_a_link_opens_nothing_else_and_a_token_needs_none(tmp_path: Path) -> Non
             )
 
         assert 200 not in statuses
+        assert beside.body == page.body
         assert known.status == 200
 
     anyio.run(main)

@@ -59,8 +59,24 @@ async def ask_from(
     body: Any = None,
 ) -> tuple[int, dict[str, Any]]:
     """One request from an address of this machine."""
+    status, _, document = await answered(world, source, headers, path, method, body)
+    return status, document
 
-    def ask() -> tuple[int, dict[str, Any]]:
+
+async def cookie_from(
+    world: World, source: str, headers: dict[str, str], body: Any
+) -> tuple[int, str]:
+    """The status of a login, and the cookie that it set."""
+    status, sent, _ = await answered(world, source, headers, "/v1/login", "POST", body)
+    return status, sent.get("set-cookie", "")
+
+
+async def answered(
+    world: World, source: str, headers: dict[str, str], path: str, method: str, body: Any
+) -> tuple[int, http.client.HTTPMessage, dict[str, Any]]:
+    """Status, headers and document of the answer to one request from an address of this machine."""
+
+    def ask() -> tuple[int, http.client.HTTPMessage, dict[str, Any]]:
         connection = http.client.HTTPConnection(
             "127.0.0.1", world.ports[0], timeout=60, source_address=(source, 0)
         )
@@ -68,7 +84,7 @@ async def ask_from(
         text = None if body is None else json.dumps(body)
         connection.request(method, path, body=text, headers=sent)
         answer = connection.getresponse()
-        found = answer.status, json.loads(answer.read())
+        found = answer.status, answer.headers, json.loads(answer.read())
         connection.close()
         return found
 
@@ -153,6 +169,25 @@ def test_people_are_who_the_trusted_proxy_says_and_nobody_else_says_it(
             if status == 200:
                 assert document["data"]["name"] == "alice"
                 assert document["data"]["role"] == "admin"
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"), [("https://herd.example", 200), ("http://herd.example", 403)]
+)
+def test_behind_a_proxy_that_says_no_scheme_the_one_of_the_public_address_counts(
+    tmp_path: Path, origin: str, status: int
+) -> None:
+    async def main() -> None:
+        async with on_port(tmp_path, **BEHIND) as world:
+            token = {"token": token_of(tmp_path)}
+            headers = {"Host": "herd.example", "Origin": origin, "Sec-Fetch-Site": "same-origin"}
+
+            found, cookie = await cookie_from(world, PROXY, headers, token)
+
+            assert found == status
+            assert ("; Secure" in cookie) is (status == 200)
 
     anyio.run(main)
 

@@ -10,6 +10,7 @@ import pytest
 from nightherd.engine.operations.tokens import revoke_token
 from nightherd.host.machine import user_name
 from nightherd.model.access.role import Role
+from nightherd.web.access.addressed import network_of
 from nightherd.web.access.login_codes import FAILURES, LIFETIME_S, PAUSE_S, FailedLogins, LoginCodes
 from nightherd.wiring.stores import random_text
 from web.browser import (
@@ -299,6 +300,21 @@ def test_another_site_cannot_log_a_browser_in(tmp_path: Path) -> None:
     anyio.run(main)
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+def test_what_a_browser_sends_for_no_page_of_ours_neither_logs_in_nor_uses_the_code_up(
+    tmp_path: Path, site: str
+) -> None:
+    async def main() -> None:
+        async with on_port(tmp_path) as world:
+            sent, port = {"code": await new_code(world)}, world.ports[0]
+            refused = await world.ask("POST", "/v1/login", sent, port=port, sec_fetch_site=site)
+            taken = await world.ask("POST", "/v1/login", sent, port=port)
+
+            assert (refused.status, taken.status) == (403, 200)
+
+    anyio.run(main)
+
+
 def test_a_code_is_good_for_a_minute_and_once() -> None:
     codes = LoginCodes()
     code = codes.make("alice", 100.0, random_text())
@@ -320,6 +336,12 @@ def test_failures_of_one_client_do_not_hold_up_another_and_pass() -> None:
     assert failures.count("10.0.0.1", PAUSE_S) == 0
     assert failures.count("10.0.0.1", PAUSE_S) > 0
     assert failures.count("10.0.0.1", PAUSE_S * 100) == 0
+
+
+def test_all_addresses_of_one_ipv6_network_are_one_client() -> None:
+    assert network_of("2001:db8:1:2::7") == network_of("2001:db8:1:2:ffff::8")
+    assert network_of("2001:db8:1:2::7") != network_of("2001:db8:1:3::7")
+    assert network_of("10.0.0.1") != network_of("10.0.0.2")
 
 
 def test_logins_that_succeed_are_not_counted_and_waiting_is_never_longer_than_a_pause() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from nightherd.db import ledger as ledger_files
 from nightherd.model.ids import ExecutionId, WorkerId
 from nightherd.model.jobs.changes import StartExecution
 from nightherd.model.journal.event import describe
@@ -110,6 +111,8 @@ def test_a_client_that_stops_at_any_event_continues_after_it(tmp_path: Path) -> 
                 assert job is not None
                 while len(seqs(first.heard)) < job.last_seq:
                     await first.next()
+                # Nothing of the job is still to come: it was sent before this one.
+                await first.until(partial(is_job, await world.submit("topical")))
             assert seqs(first.heard) == list(range(1, job.last_seq + 1))
             assert len({one.id for one in first.heard}) == len(first.heard)
 
@@ -238,6 +241,31 @@ def test_a_cursor_that_cannot_be_continued_is_answered_with_a_reset(
             monkeypatch.setattr(stream_follower, "MOST_BEHIND", 1)
             found = await reset_of(world, f"jobs,job:{job_id}", cursor)
             assert found.data == {"topics": ["jobs"]}
+            found = await reset_of(world, f"jobs,job:{job_id}", restored)
+            assert found.data == {"topics": ["jobs", f"job:{job_id}"]}
+
+    anyio.run(main)
+
+
+def test_a_client_whose_changes_cannot_be_read_any_more_fetches_its_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_files, "TAIL_BYTES", 1_000)  # else all of a short one is read
+
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            async with listening(world, "jobs") as listener:
+                cursor = listener.last_id
+            for _ in range(3):
+                await world.run("hello")
+            (ledger,) = (tmp_path / ".nightherd/ledger").glob("*.jsonl")
+            lines = ledger.read_bytes().splitlines(keepends=True)
+            damaged = int(cursor.partition("-")[0]) + 2
+            lines[damaged] = lines[damaged].replace(b"hello", b"jello", 1)
+            with ledger.open("r+b") as file:
+                file.write(b"".join(lines))
+
+            assert (await reset_of(world, "jobs", cursor)).data == {"topics": ["jobs"]}
 
     anyio.run(main)
 

@@ -13,7 +13,7 @@ from nightherd.db.connection import Database, Value
 from nightherd.errors import StateFileError
 from nightherd.index.cells import AMOUNTS
 from nightherd.index.file import FILE, discard_index, inode_of, is_damage, open_index_for_reading
-from nightherd.index.search import COUNT_DUE
+from nightherd.index.search import count_due
 from nightherd.model.costs.breakdown import CostGroup, CostKey, CostQuery, CostTable, FamilyUse
 from nightherd.model.costs.cell import NO_MODEL, Amounts
 from nightherd.model.costs.period import Period
@@ -100,7 +100,7 @@ def _table(database: Database, query: CostQuery) -> CostTable:
     names = tuple(wanted.values())
     period: tuple[Value, ...] = (query.period.first, query.period.until)
     jobs = database.execute(COUNT_JOBS + chosen, (*period, *names))[0][0]
-    pending = database.execute(COUNT_DUE)[0][0]
+    pending = count_due(database)
     columns = [COLUMNS[key] for key in query.by]
     if CostKey.MODEL in query.by:
         columns.append(OWNER)
@@ -114,7 +114,7 @@ def _table(database: Database, query: CostQuery) -> CostTable:
         (*values, *names),
     )
     groups = [_group(row, query) for row in rows if row[-1]]
-    return CostTable(groups=groups, jobs=_int(jobs), pending_jobs=_int(pending))
+    return CostTable(groups=groups, jobs=_int(jobs), pending_jobs=pending)
 
 
 def _group(row: Row, query: CostQuery) -> CostGroup:

@@ -24,7 +24,10 @@ FIND = (
     " CROSS JOIN texts ON texts.id = found.id LEFT JOIN jobs ON jobs.number = texts.job"
     " ORDER BY texts.id DESC"
 )
-COUNT_DUE = "SELECT count(*) FROM jobs WHERE noted > looked"
+COUNT_DUE = (
+    "SELECT (SELECT count(*) FROM jobs WHERE noted > looked) FROM follow WHERE follow.change > 0"
+)
+"""No row before the feed is followed: until then nobody knows which jobs there are."""
 NO_INDEX = SearchPage()
 
 
@@ -66,8 +69,10 @@ class IndexSearch:
         before = LARGEST if query.before is None else query.before
         since = 0 if query.since is None else first_number(query.since)
         match = match_expression(terms, query.agent)
+        database.execute("BEGIN")  # what is missing, and how much is not indexed, as of one moment
         rows = database.execute(FIND, (match, before, since, query.limit + 1))
-        pending = int(str(database.execute(COUNT_DUE)[0][0]))
+        pending = count_due(database)
+        database.execute("COMMIT")
         shown = rows[: query.limit]
         hits = [hit for row in shown if (hit := self._hit(row, terms)) is not None]
         has_more = len(rows) > query.limit
@@ -109,6 +114,12 @@ class IndexSearch:
                 text = search_text(event) if event.seq == seq else None
                 return None if text is None else snippet_of(text.body, terms)
         return None
+
+
+def count_due(database: Database) -> int | None:
+    """How many jobs have something that is not indexed yet; None in an index that has not begun."""
+    rows = database.execute(COUNT_DUE)
+    return int(str(rows[0][0])) if rows else None
 
 
 def _text(value: Value) -> str | None:

@@ -63,7 +63,7 @@ class SearchPage(msgspec.Struct, frozen=True, kw_only=True):
     hits: tuple[Hit, ...] = ()
     next_before: int | None = None
     pending_jobs: int | None = None
-    """How many jobs have something that is not indexed yet; None while there is no index."""
+    """How many jobs have something that is not indexed yet; None while there is no index, or it has not begun."""
 
 
 class EventText(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,6 +38,8 @@ def is_public(text: str) -> bool:
         inner = _embedded(address)
         if inner is not None:
             return is_public(str(inner))
+        if address.is_site_local:
+            return False  # private networks of long ago, which `is_global` does not know
     return address.is_global and not (
         address.is_multicast or address.is_reserved or address.is_unspecified
     )

@@ -58,10 +58,15 @@ class Addresses:
     def place(self, scope: Scope, headers: Mapping[str, str]) -> Place:
         """The scheme, host and port that the client addressed."""
         scheme, host = str(scope.get("scheme", "http")), headers.get("host", "")
+        said = None
         if self.trusts(scope):
-            scheme = _last(headers.get("x-forwarded-proto")) or scheme
+            said = _last(headers.get("x-forwarded-proto"))
             host = _last(headers.get("x-forwarded-host")) or host
-        return place_of(f"{scheme.lower()}://{host}") or (scheme, "", None)
+        if said is None and self.public_url is not None:
+            # A proxy that passes the name on and says no scheme: people see the public address.
+            public = urlsplit(self.public_url)
+            scheme = public.scheme if host.lower() == public.netloc.lower() else scheme
+        return place_of(f"{(said or scheme).lower()}://{host}") or (scheme, "", None)
 
     def knows(self, host: str, scope: Scope) -> bool:
         """Whether the port may be addressed as `host`."""
@@ -127,6 +132,14 @@ def client_of(scope: Scope, headers: Mapping[str, str], addresses: Addresses) ->
     forwarded = _last(headers.get("x-forwarded-for")) if addresses.trusts(scope) else None
     client = (parse_address(forwarded) if forwarded else None) or address
     return "" if client is None else str(client)
+
+
+def network_of(client: str) -> str:
+    """What failures of a client are counted for: one customer of a provider has a whole /64 of IPv6 addresses."""
+    address = parse_address(client)
+    if not isinstance(address, IPv6Address):
+        return client
+    return str(IPv6Network((address, 64), strict=False))
 
 
 def _last(header: str | None) -> str | None:

@@ -26,10 +26,10 @@ from nightherd.views.people.access import (
     MeDocument,
     me_document,
 )
-from nightherd.web.access.addressed import client_of
+from nightherd.web.access.addressed import client_of, network_of
 from nightherd.web.access.caller import Caller, FromCaller, needs, public
 from nightherd.web.access.guard import LOGIN, WAY
-from nightherd.web.access.identify import Identify, cookie_name
+from nightherd.web.access.identify import Identify, cookie_name, refuse_other_pages
 from nightherd.web.access.login_codes import LIFETIME_S
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document
@@ -82,8 +82,10 @@ async def login(site: OnSite, sender: FromSender, request: Request, body: Login)
 
     A login code works once and for a minute. After ten failures in a row a client has to wait.
     """
+    if "sec-fetch-site" in request.headers:
+        refuse_other_pages(request.headers)  # before the code is used up
     way, clock = way_of(request), site.context.clock
-    client = client_of(request.scope, request.headers, way.addresses)
+    client = network_of(client_of(request.scope, request.headers, way.addresses))
     wait_s = site.failed_logins.count(client, clock.monotonic())
     if wait_s > 0:
         answer = problem(429, "too_many_logins", "too many failed logins; wait a moment")

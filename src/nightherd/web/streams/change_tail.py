@@ -17,7 +17,7 @@ import msgspec
 from anyio import CapacityLimiter, to_thread
 from anyio.abc import TaskGroup
 
-from nightherd.errors import NightherdError
+from nightherd.errors import NightherdError, StateError
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobQuery, JobStatus
 from nightherd.ports import ChangeFeed, LedgerEntry, StateReader
@@ -127,7 +127,7 @@ class ChangeTail:
         self._listeners.discard(listener)
 
     async def find_place(self, place: Place) -> Place | None:
-        """The place in this ledger; None when it is of another ledger, or what followed it is not there any more."""
+        """The place in this ledger; None when it is of another ledger, or is not there or not readable any more."""
         return await to_thread.run_sync(self._find_place, place, limiter=self._limiter)
 
     async def after(self, place: Place) -> Changes:
@@ -181,7 +181,10 @@ class ChangeTail:
             return None
         if place.change == 0:
             return place
-        entry = next(self._open_feed().read(after=place.change - 1), None)
+        try:
+            entry = next(self._open_feed().read(after=place.change - 1), None)
+        except StateError:
+            return None
         if entry is None or entry.change != place.change or mark_of(entry) != place.mark:
             return None
         return place

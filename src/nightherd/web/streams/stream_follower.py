@@ -9,13 +9,13 @@ from typing import TypedDict
 import anyio
 import msgspec
 
-from nightherd.errors import NightherdError
+from nightherd.errors import NightherdError, StateError
 from nightherd.model.ids import JobId
 from nightherd.ports import StateReader
 from nightherd.views.streams.cursor import Place, StreamCursor
 from nightherd.views.streams.rows import JOB
 from nightherd.web.read_in_thread import ReadInThread
-from nightherd.web.streams.change_tail import ChangedRow, ChangeTail
+from nightherd.web.streams.change_tail import ChangedRow, Changes, ChangeTail
 from nightherd.web.streams.job_tail import JobTail, Line, first_of
 from nightherd.web.streams.stream_topics import Topics
 from nightherd.web.streams.tails import HEARTBEAT_S, STILL_THERE, Tails
@@ -100,12 +100,16 @@ class StreamFollower:
         topics, cursor = self._topics, self._cursor
         unknown = await self._ask(self._unknown)
         again: list[str] = []
-        place = self._changes.place if cursor is None else await self._continued(cursor.place)
-        # Of another ledger than this one, such as one that was restored: its events are not ours either.
-        is_foreign = place is None and cursor is not None and not self._is_far(cursor.place)
-        if place is None:
-            again += topics.lists
-        self._place = place or self._changes.place
+        place = self._changes.place
+        is_foreign = False
+        if cursor is not None:
+            # Of another ledger than this one, such as one that was restored: its events are not ours either.
+            is_foreign = await self._changes.find_place(cursor.place) is None
+            if is_foreign or self._is_far(cursor.place):
+                again += topics.lists
+            else:
+                place = cursor.place
+        self._place = place
         for job_id, after in topics.jobs.items():
             if f"job:{job_id}" in unknown:
                 continue
@@ -130,9 +134,6 @@ class StreamFollower:
         runs = (f"run:{id}" for id in sorted(self._topics.runs) if reader.find_run(id) is None)
         return [*jobs, *runs]
 
-    async def _continued(self, place: Place) -> Place | None:
-        return None if self._is_far(place) else await self._changes.find_place(place)
-
     def _is_far(self, place: Place) -> bool:
         return self._changes.place.change - place.change > MOST_BEHIND
 
@@ -156,8 +157,8 @@ class StreamFollower:
         if self._is_far(self._place):
             self._place = self._changes.place
             return [self._reset(self._topics.lists)]
-        changes = await self._changes.after(self._place)
-        if not changes.is_continuous:
+        changes = await self._changes_after(self._place)
+        if changes is None or not changes.is_continuous:
             self._place = self._changes.place
             return [self._reset(self._topics.lists)]
         rows = [row for row in changes.rows if self._topics.wants(row.touched)]
@@ -170,6 +171,13 @@ class StreamFollower:
         else:
             self._wake()  # also when no list shows any of these
         return data
+
+    async def _changes_after(self, place: Place) -> Changes | None:
+        """What changed after `place`; None where the ledger is damaged: coming back there would end the same way."""
+        try:
+            return await self._changes.after(place)
+        except StateError:
+            return None
 
     def _row_events(self, rows: Sequence[ChangedRow]) -> list[bytes]:
         events: list[bytes] = []
