@@ -57,6 +57,21 @@ PARAMETERS = {
     "jobs_of_run": ("run-2026-03-01-000001",),
     "items_of_run": ("run-2026-03-01-000001",),
     "events_of_run": ("run-2026-03-01-000001",),
+    "waiting_chat_messages": ("slack/a:C1", 5),
+    "waiting_conversations": ("slack/a",),
+    "unsent_conversations": ("slack/a",),
+    "answering_conversations": ("slack/a",),
+    "active_conversations": ("slack/a", "2026-03-01", 5),
+    "count_chat_messages": ("slack/a", "U1", "2026-03-01"),
+    "list_chat_messages": ("slack/a:C1", 9, 5),
+    "first_open_post": ("slack/a:C1",),
+    "posts_of_job": ("job-2026-03-01-000001",),
+    "posts_of_item": ("ask-1",),
+    "post_of_message": ("slack/a:C1", "100.1"),
+    "active_messaging_session": ("a", "slack", "C1", "", "U1"),
+    "active_messaging_sessions": ("slack/a:C1",),
+    "old_chat_messages": ("2026-03-01", 5),
+    "old_posts": ("2026-03-01", 5),
 }
 
 INDEXES = {
@@ -76,6 +91,32 @@ INDEXES = {
     "job_by_dedupe_key": "USING INDEX jobs_by_dedupe_key (dedupe_key=?)",
     "spent_by_agent_on_day": "INDEX spending_by_day (day=?)",
     "slots_between": "USING INDEX slots_by_schedule (schedule_id=? AND due_at>? AND due_at<?)",
+    "waiting_chat_messages": "USING INDEX chat_messages_waiting (conversation_id=?)",
+    "waiting_conversations": "USING COVERING INDEX chat_messages_unanswered (bot=?)",
+    "unsent_conversations": "USING INDEX chat_posts_unsent (bot=?)",
+    "answering_conversations": "USING INDEX chat_conversations_answering (bot=?)",
+    "active_conversations": (
+        "USING INDEX chat_conversations_by_activity (bot=? AND last_activity_at>?)"
+    ),
+    "count_chat_messages": (
+        "USING COVERING INDEX chat_messages_of_user (bot=? AND user_id=? AND received_at>?)"
+    ),
+    "list_chat_messages": (
+        "USING INDEX chat_messages_of_conversation (conversation_id=? AND number<?)"
+    ),
+    "first_open_post": "USING INDEX chat_posts_open (conversation_id=?)",
+    "posts_of_job": "USING INDEX chat_posts_of_job (job_id=?)",
+    "posts_of_item": "USING INDEX chat_posts_of_item (item_id=?)",
+    "post_of_message": "USING INDEX chat_posts_of_message (conversation_id=? AND message_id=?)",
+    "active_messaging_session": (
+        "USING INDEX idx_msg_sessions_unique_active"
+        " (agent=? AND platform=? AND channel_id=? AND <expr>=? AND user_id=?)"
+    ),
+    "active_messaging_sessions": (
+        "USING INDEX messaging_sessions_of_conversation (conversation_id=?)"
+    ),
+    "old_chat_messages": "USING INDEX chat_messages_kept (received_at<?)",
+    "old_posts": "USING INDEX chat_posts_kept (created_at<?)",
     "list_ended_jobs": "USING INDEX jobs_by_end (status=? AND finished_at>?)",
     "count_ended_jobs": "USING COVERING INDEX jobs_by_end (status=? AND finished_at>?)",
     "list_ended_runs": "USING INDEX workflow_runs_by_end (status=? AND finished_at>?)",

@@ -10,6 +10,13 @@ from hypothesis import strategies as st
 
 from nightherd.errors import TransitionError
 from nightherd.model.agents.state import AGENT_LIFECYCLE, AgentStatus
+from nightherd.model.chat.message import (
+    MESSAGE_LIFECYCLE,
+    TURN_LIFECYCLE,
+    MessageStatus,
+    TurnStatus,
+)
+from nightherd.model.chat.post import POST_LIFECYCLE, PostStatus
 from nightherd.model.inbox.item import ITEM_LIFECYCLE, ItemStatus
 from nightherd.model.jobs.job import (
     EXECUTION_LIFECYCLE,
@@ -45,6 +52,9 @@ LIFECYCLES: list[tuple[Lifecycle[StrEnum], type[StrEnum]]] = [
     (RUN_LIFECYCLE, RunStatus),  # type: ignore[list-item]
     (PUSH_LIFECYCLE, PushStatus),  # type: ignore[list-item]
     (NODE_LIFECYCLE, NodeStatus),  # type: ignore[list-item]
+    (MESSAGE_LIFECYCLE, MessageStatus),  # type: ignore[list-item]
+    (TURN_LIFECYCLE, TurnStatus),  # type: ignore[list-item]
+    (POST_LIFECYCLE, PostStatus),  # type: ignore[list-item]
 ]
 every_lifecycle = pytest.mark.parametrize(
     ("lifecycle", "statuses"), LIFECYCLES, ids=[lifecycle.noun for lifecycle, _ in LIFECYCLES]
@@ -103,8 +113,23 @@ def test_no_sequence_of_wishes_leaves_the_table(
         (AGENT_LIFECYCLE, set()),
         (ITEM_LIFECYCLE, set(ItemStatus) - {ItemStatus.PENDING}),
         (WORKSPACE_LIFECYCLE, set()),
+        (MESSAGE_LIFECYCLE, {MessageStatus.TAKEN, MessageStatus.DROPPED}),
+        (TURN_LIFECYCLE, {TurnStatus.ANSWERED, TurnStatus.FAILED, TurnStatus.CANCELLED}),
+        (POST_LIFECYCLE, {PostStatus.FAILED, PostStatus.DROPPED}),
     ],
-    ids=["job", "session", "execution", "worker", "schedule", "agent", "item", "workspace"],
+    ids=[
+        "job",
+        "session",
+        "execution",
+        "worker",
+        "schedule",
+        "agent",
+        "item",
+        "workspace",
+        "message",
+        "turn",
+        "post",
+    ],
 )
 def test_these_statuses_are_final(lifecycle: Lifecycle[StrEnum], terminal: set[StrEnum]) -> None:
     assert lifecycle.terminal == terminal

@@ -9,6 +9,8 @@ import anyio
 import pytest
 
 from nightherd.testing.contracts import (
+    chat_outbox,
+    chat_state,
     delivery,
     fleet,
     inbox,
@@ -26,6 +28,8 @@ from nightherd.testing.contracts import (
     visit,
     workspace,
 )
+from nightherd.testing.contracts.chat_outbox import CHAT_OUTBOX_CHECKS
+from nightherd.testing.contracts.chat_state import CHAT_STATE_CHECKS
 from nightherd.testing.contracts.delivery import DELIVERY_CHECKS
 from nightherd.testing.contracts.fleet import FLEET_CHECKS
 from nightherd.testing.contracts.inbox import INBOX_CHECKS
@@ -64,6 +68,8 @@ from state.stores import STATES, StateFactory
         *RUN_RULES_CHECKS,
         *RUN_WAITS_CHECKS,
         *RUN_TREE_CHECKS,
+        *CHAT_STATE_CHECKS,
+        *CHAT_OUTBOX_CHECKS,
     ],
     ids=lambda check: check.__name__,
 )
@@ -95,6 +101,8 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (run_rules, RUN_RULES_CHECKS),
         (run_waits, RUN_WAITS_CHECKS),
         (run_tree, RUN_TREE_CHECKS),
+        (chat_state, CHAT_STATE_CHECKS),
+        (chat_outbox, CHAT_OUTBOX_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

@@ -14,6 +14,7 @@ import pytest
 from nightherd.engine.inbox.missing import add_missing_items
 from nightherd.host.process import is_at_work
 from nightherd.model.change import Applied
+from nightherd.model.chat.conversation import ConversationQuery
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.inbox.item import InboxQuery, ItemId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus, TriggerType
@@ -26,6 +27,7 @@ from nightherd.state.agreement import differences
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
+from nightherd.testing.chat_values import BOT, conversation
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.state_values import job_id, submit
 from nightherd.views.jobs.events import read_events
@@ -115,6 +117,7 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
     reader = SqliteReader(written)
     job, worker, session = JobId("job-1"), WorkerId("worker-1"), SessionId("sess-1")
     item = ItemId("ask-000000000000")
+    here = conversation().id
     notification = NotificationId("ntf-000000000000")
     run = RunId("run-2026-03-01-000001")
     questions: dict[str, tuple[Any, ...]] = {
@@ -179,6 +182,33 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "find_push_subscription": ("psh-a",),
         "active_push_subscriptions": (),
         "oldest_pending_item": (),
+        "list_chat_bots": (),
+        "find_conversation": (here,),
+        "list_conversations": (ConversationQuery(),),
+        "active_conversations": (BOT, NOW, 5),
+        "answering_conversations": (BOT,),
+        "waiting_conversations": (BOT,),
+        "unsent_conversations": (BOT,),
+        "active_messaging_sessions": (here,),
+        "quiet_messaging_sessions": ("grazer", NOW, 5),
+        "find_chat_message": ("slack/grazer:C1:1",),
+        "find_chat_message_texts": ("slack/grazer:C1:1",),
+        "waiting_chat_messages": (here, 5),
+        "list_chat_messages": (here, 5),
+        "chat_messages_of_job": (job,),
+        "count_chat_messages": (BOT, "U1", NOW),
+        "old_chat_messages": (NOW, 5),
+        "find_chat_turn": (job,),
+        "list_chat_turns": (here, 5),
+        "find_post": ("post-1",),
+        "find_post_texts": ("post-1",),
+        "first_open_post": (here,),
+        "list_posts": (here, 5),
+        "posts_of_job": (job,),
+        "posts_of_item": (item,),
+        "post_of_message": (here, "100.1"),
+        "failed_posts": (BOT, 5),
+        "old_posts": (NOW, 5),
         "find_workspace": ("sess-aaaaaaaa",),
         "list_workspaces": (WorkspaceQuery(),),
         "workspace_ids": ("sess", 5),

@@ -18,6 +18,8 @@ from nightherd.model.access.browser_session import (
 )
 from nightherd.model.access.visit import MarkVisit, Visit
 from nightherd.model.agents.state import AgentState
+from nightherd.model.chat.changes import ChatChange
+from nightherd.model.chat.rows import ChatRow
 from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.ids import WorkerId
 from nightherd.model.inbox.changes import (
@@ -153,6 +155,7 @@ Row = (
     | WorkflowNodeTexts
     | WorkflowEvent
     | WorkflowOverride
+    | ChatRow
 )
 """One row of state. Every field is a column; the first is the key."""
 
@@ -302,6 +305,7 @@ Change = (
     | MergeScratch
     | RaiseRun
     | OverrideWorkflow
+    | ChatChange
 )
 
 

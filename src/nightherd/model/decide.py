@@ -18,6 +18,9 @@ from nightherd.model.access import decisions as browsers
 from nightherd.model.access import visit_decisions as visits
 from nightherd.model.access.visit import MarkVisit
 from nightherd.model.change import Answer, Applied, Change, Refused, Why
+from nightherd.model.chat import changes as chat_changes
+from nightherd.model.chat import decisions as chat
+from nightherd.model.chat import post_decisions as posts
 from nightherd.model.checkpoints import decisions as checkpoints
 from nightherd.model.checkpoints.checkpoint import RemoveCheckpoints
 from nightherd.model.decisions import records
@@ -113,6 +116,20 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     run_changes.MergeScratch: runs.merge_scratch,
     run_changes.RaiseRun: runs.raise_limits,
     run_changes.OverrideWorkflow: runs.override,
+    chat_changes.SetBotState: chat.set_bot_state,
+    chat_changes.RecordMessage: chat.record_message,
+    chat_changes.SeeMessage: chat.see_message,
+    chat_changes.StartTurn: chat.start_turn,
+    chat_changes.JoinTurn: chat.join_turn,
+    chat_changes.NoteTurn: chat.note_turn,
+    chat_changes.FinishTurn: chat.finish_turn,
+    chat_changes.QueuePosts: posts.queue,
+    chat_changes.EditPost: posts.edit,
+    chat_changes.ClaimPost: posts.claim,
+    chat_changes.SettlePost: posts.settle,
+    chat_changes.ResetConversation: chat.reset,
+    chat_changes.EndMessagingSessions: chat.end_sessions,
+    chat_changes.ForgetChat: chat.forget,
 }
 """Who decides which change."""
 

@@ -6,6 +6,7 @@ these in the ring outside; `wiring` chooses them; `nightherd.testing` has a cont
 
 from __future__ import annotations
 
+from nightherd.ports.chat_state import ChatReader
 from nightherd.ports.hooks import CommandContainer, HookCall, HookCarrier, HookResult
 from nightherd.ports.index import Costs, Outlines, Searches
 from nightherd.ports.journal import (
@@ -84,6 +85,7 @@ __all__ = [
     "CallLater",
     "ChangeFeed",
     "ChangedPath",
+    "ChatReader",
     "Clock",
     "CommandContainer",
     "Costs",

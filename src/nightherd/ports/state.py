@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from nightherd.ports.chat_state import ChatReader
 from nightherd.ports.push import PushReader
 from nightherd.ports.schedules import ScheduleReader
 
@@ -330,6 +331,7 @@ class StateReader(
     VisitReader,
     NotificationReader,
     PushReader,
+    ChatReader,
     WorkspaceReader,
     RunReader,
     Protocol,

@@ -18,6 +18,7 @@ from nightherd.model.change import (
     RegisterWorker,
     SaveCheckpoint,
 )
+from nightherd.model.chat.changes import SeeMessage, SetBotState, SettlePost
 from nightherd.model.decide import carry_out
 from nightherd.model.jobs.changes import RecordContainer, RecordRuntimeSession, StartExecution
 from nightherd.model.limits.spending import CountUsage
@@ -44,12 +45,15 @@ QUICK = frozenset(
         FollowLedger,
         ClaimNotification,
         SettleNotification,
+        SetBotState,
+        SeeMessage,
+        SettlePost,
     }
 )
 """Changes that survive SIGKILL but need not survive a power cut: no process of that boot is left to mind.
 
 What was queued from the ledger is queued from it again, and a message whose end is lost is sent again: no job waits
-for the disk because people are told something.
+for the disk because people are told something. A post is claimed durably, and looked for when its end is lost.
 
 Every other change does once it is acknowledged (INV-DURABLE).
 """

@@ -11,6 +11,9 @@ import msgspec
 
 from nightherd.db.connection import Database, Value
 from nightherd.db.schema import Queries
+from nightherd.model.chat.conversation import Conversation, ConversationId, MessagingSession
+from nightherd.model.chat.message import ChatMessage, ChatTurn
+from nightherd.model.chat.post import OutboxPost
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId
@@ -168,6 +171,37 @@ class DecidingRows(SqliteRows):
 
     def unsent_notifications(self, target: str) -> Sequence[Notification]:
         return self.list(Notification, "unsent_notifications", (target,))
+
+    def next_conversation_number(self) -> int:
+        return self._last(Conversation, "last_conversation_number") + 1
+
+    def next_chat_message_number(self) -> int:
+        return self._last(ChatMessage, "last_chat_message_number") + 1
+
+    def next_chat_turn_number(self) -> int:
+        return self._last(ChatTurn, "last_chat_turn_number") + 1
+
+    def next_post_number(self) -> int:
+        return self._last(OutboxPost, "last_post_number") + 1
+
+    def _last(self, kind: type, query: str) -> int:
+        return self.kept.last_number(kind, partial(self.number, query))
+
+    def waiting_chat_messages(self, id: ConversationId, limit: int) -> Sequence[ChatMessage]:
+        return self.list(ChatMessage, "waiting_chat_messages", (id, limit))
+
+    def active_messaging_session(
+        self, conversation: Conversation, user_id: str
+    ) -> MessagingSession | None:
+        one = conversation
+        place = (one.agent, one.platform.value, one.channel_id, one.thread_id or "", user_id)
+        return self.find(MessagingSession, "active_messaging_session", *place)
+
+    def active_messaging_sessions(self, id: ConversationId) -> Sequence[MessagingSession]:
+        return self.list(MessagingSession, "active_messaging_sessions", (id,))
+
+    def first_open_post(self, id: ConversationId) -> OutboxPost | None:
+        return self.find(OutboxPost, "first_open_post", id)
 
     def next_workspace_number(self) -> int:
         return self.number("last_workspace_number") + 1

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from nightherd.db.connection import Database
+from nightherd.model.chat.message import ChatMessageTexts
+from nightherd.model.chat.post import PostTexts
 from nightherd.model.jobs.job import JobTexts
 from nightherd.model.notifications.notification import NotificationTexts
 from nightherd.model.workflows.node import NodeKind
@@ -30,7 +32,16 @@ RUNS = 64
 LIMIT = 4_096
 """Rows kept before all of them are dropped: far more than what runs at once needs."""
 
-UNBOUNDED = frozenset({NotificationTexts, JobTexts, WorkflowContext, WorkflowNodeTexts})
+UNBOUNDED = frozenset(
+    {
+        NotificationTexts,
+        JobTexts,
+        WorkflowContext,
+        WorkflowNodeTexts,
+        ChatMessageTexts,
+        PostTexts,
+    }
+)
 """Kinds whose rows may be large: none of them is kept for longer than from its reading to its writing."""
 
 

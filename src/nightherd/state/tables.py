@@ -10,6 +10,10 @@ import msgspec
 from nightherd.model.access.browser_session import BrowserSession
 from nightherd.model.access.visit import Visit
 from nightherd.model.agents.state import AgentState
+from nightherd.model.chat.bot import ChatBot
+from nightherd.model.chat.conversation import Conversation, MessagingSession
+from nightherd.model.chat.message import ChatMessage, ChatMessageTexts, ChatTurn
+from nightherd.model.chat.post import OutboxPost, PostTexts
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, InboxTexts
 from nightherd.model.inbox.token import AnswerLink, Token
@@ -73,6 +77,14 @@ TABLES: Mapping[type[msgspec.Struct], str] = {
     WorkflowNodeTexts: "workflow_node_texts",
     WorkflowEvent: "workflow_events",
     WorkflowOverride: "workflow_overrides",
+    ChatBot: "chat_bots",
+    Conversation: "chat_conversations",
+    MessagingSession: "messaging_sessions",
+    ChatMessage: "chat_messages",
+    ChatMessageTexts: "chat_message_texts",
+    ChatTurn: "chat_turns",
+    OutboxPost: "chat_posts",
+    PostTexts: "chat_post_texts",
 }
 """The table of every kind of row. A row may only refer to rows of tables above its own."""
 

@@ -46,6 +46,7 @@ from nightherd.model.sessions.session import (
 from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.testing.memory_access import MemoryAccessReader
+from nightherd.testing.memory_chat import MemoryChatReader
 from nightherd.testing.memory_runs import MemoryRunReader
 from nightherd.testing.memory_visits import MemoryVisitReader
 from nightherd.testing.memory_workspaces import MemoryWorkspaceReader
@@ -54,7 +55,9 @@ if TYPE_CHECKING:
     from nightherd.testing.memory_state import MemoryRows
 
 
-class MemoryReader(MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader, MemoryVisitReader):
+class MemoryReader(
+    MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader, MemoryVisitReader, MemoryChatReader
+):
     """Every question about one memory state."""
 
     def __init__(self, rows: MemoryRows) -> None:

@@ -29,13 +29,14 @@ from nightherd.model.workspaces.workspace import Workspace
 from nightherd.state.row_images import encode_images
 from nightherd.state.table import Table
 from nightherd.state.tables import TABLES, table_of
+from nightherd.testing.memory_chat import MemoryChatRows
 from nightherd.testing.memory_reader import MemoryReader
 from nightherd.testing.memory_runs import MemoryRunRows
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 
-class MemoryRows(MemoryRunRows):
+class MemoryRows(MemoryRunRows, MemoryChatRows):
     """The rows of one memory state, by key."""
 
     def __init__(self) -> None:

@@ -8,6 +8,9 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from nightherd.model.chat.conversation import Conversation, ConversationId, MessagingSession
+from nightherd.model.chat.message import ChatMessage
+from nightherd.model.chat.post import OutboxPost
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId
@@ -105,6 +108,24 @@ class Rows(Protocol):
 
     def active_push_subscriptions(self) -> Sequence[PushSubscription]:
         """Every device that takes pushes, the first subscribed first."""
+
+    def next_conversation_number(self) -> int: ...
+    def next_chat_message_number(self) -> int: ...
+    def next_chat_turn_number(self) -> int: ...
+    def next_post_number(self) -> int: ...
+    def waiting_chat_messages(self, id: ConversationId, limit: int) -> Sequence[ChatMessage]:
+        """The messages of a conversation that no turn has yet, in order, at most `limit`."""
+
+    def active_messaging_session(
+        self, conversation: Conversation, user_id: str
+    ) -> MessagingSession | None:
+        """A person's active session with the agent in the place of the conversation."""
+
+    def active_messaging_sessions(self, id: ConversationId) -> Sequence[MessagingSession]:
+        """Those who take part in a conversation."""
+
+    def first_open_post(self, id: ConversationId) -> OutboxPost | None:
+        """What is to be sent next in a conversation."""
 
     def next_workspace_number(self) -> int: ...
     def open_jobs_in_workspace(self, workspace_id: str) -> Sequence[Job]:

@@ -1,0 +1,2 @@
+-- The highest number that a post has; 0 for none.
+SELECT COALESCE(MAX(number), 0) FROM chat_posts;
