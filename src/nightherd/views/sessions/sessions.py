@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import msgspec
 from msgspec.structs import replace
 
-from nightherd.errors import SessionNotFoundError
+from nightherd.errors import JournalError, SessionNotFoundError
 from nightherd.model.ids import SessionId
 from nightherd.model.jobs.job import Job
 from nightherd.model.jobs.lost import ObservedJob
@@ -179,17 +179,31 @@ def up_to_now(
     now: datetime,
     parts: Sequence[Segment] | None = None,
 ) -> ObservedSession:
-    """The session as it stands now; of one in use, what the running job has come to is counted too."""
+    """The session as it stands now; of one in use, what the running job has come to is counted too.
+
+    With a journal that cannot be read, it is as its row has it: `session show` and `doctor` report that.
+    """
     session = replace(session, status=status_at(session, now))
     if session.status is not SessionStatus.ACTIVE:
         return with_lost_job(session, None)
     jobs = observe_jobs(reader, reader.jobs_of_session(session.id), is_at_work, now)
+    try:
+        counted = _counted(reader, journals, session, parts)
+    except JournalError:
+        counted = session
+    return with_lost_job(counted, first_lost(jobs))
+
+
+def _counted(
+    reader: StateReader, journals: Journals, session: Session, parts: Sequence[Segment] | None
+) -> Session:
+    """The session with what its running job has come to."""
     parts = segments_of(reader, journals, session) if parts is None else parts
     if not parts:
-        return with_lost_job(session, first_lost(jobs))
+        return session
     turns, tokens, at = _latest(journals, parts[-1].job)
     job = parts[-1].job
-    counted = replace(
+    return replace(
         session,
         message_count=max(count_messages(parts), session.message_count),
         token_estimate=tokens or session.token_estimate,
@@ -198,7 +212,6 @@ def up_to_now(
         if at is not None
         else session.last_active_at,
     )
-    return with_lost_job(counted, first_lost(jobs))
 
 
 def _latest(journals: Journals, job: Job) -> tuple[int, int | None, datetime | None]:

@@ -9,7 +9,7 @@ from typing import TypedDict
 import anyio
 import msgspec
 
-from nightherd.errors import NightherdError, StateError
+from nightherd.errors import JournalError, NightherdError, StateError
 from nightherd.model.ids import JobId
 from nightherd.ports import StateReader
 from nightherd.views.streams.cursor import Place, StreamCursor
@@ -66,6 +66,10 @@ class StreamFollower:
         self._pieces: dict[JobId, int] = {}
         self._lost: dict[JobId, bytes] = {}
         """By job, what was sent about its lost worker."""
+        self._unreadable: dict[JobId, float] = {}
+        """By job whose journal cannot be read: when it is tried again."""
+        self._reported: set[JobId] = set()
+        """Jobs whose journals the client knows to be unreadable."""
         self._signal = anyio.Event()
 
     async def follow(self) -> AsyncGenerator[bytes, None]:
@@ -113,14 +117,13 @@ class StreamFollower:
         for job_id, after in topics.jobs.items():
             if f"job:{job_id}" in unknown:
                 continue
-            self._tails[job_id] = await self._all_tails.join(job_id, self._wake)
-            newest = await self._all_tails.newest_seq(job_id)
             received = None if cursor is None else cursor.seqs.get(job_id)
             given = after if received is None else received
-            if given is not None and (given > newest or (is_foreign and received is not None)):
+            is_lost = is_foreign and received is not None
+            if given is not None and not is_lost:
+                self._seqs[job_id] = given
+            if not await self._join(job_id) or is_lost:
                 again.append(f"job:{job_id}")
-                given = None
-            self._seqs[job_id] = newest if given is None else given
         ready = StreamReady(
             topics=[*topics.lists, *(f"job:{job_id}" for job_id in topics.jobs)],
             jobs={str(job_id): seq for job_id, seq in self._seqs.items()},
@@ -128,6 +131,41 @@ class StreamFollower:
         )
         data = self._event("ready", msgspec.json.encode(ready))
         return data + self._reset(again) if again else data
+
+    async def _join(self, job_id: JobId) -> bool:
+        """Follow a job after the last event that the client has, by default its last; False when it has to fetch the job again."""
+        received = self._seqs.get(job_id)
+        try:
+            self._tails[job_id] = await self._all_tails.join(job_id, self._wake)
+            newest = await self._all_tails.newest_seq(job_id)
+        except StateError:
+            return self._set_aside(job_id)
+        if received is not None and received <= newest:
+            return True
+        self._seqs[job_id] = newest
+        return received is None
+
+    def _set_aside(self, job_id: JobId) -> bool:
+        """Try again later to follow a job whose journal cannot be read; whether the client knows that."""
+        if job_id in self._tails:
+            self._let_go(job_id)
+        self._unreadable[job_id] = anyio.current_time() + HEARTBEAT_S
+        is_known = job_id in self._reported
+        self._reported.add(job_id)
+        return is_known
+
+    async def _join_again(self) -> list[bytes]:
+        """Follow the jobs whose journals can be read again."""
+        again: list[str] = []
+        for job_id, at in tuple(self._unreadable.items()):
+            if anyio.current_time() < at:
+                continue
+            del self._unreadable[job_id]
+            had_place = job_id in self._seqs
+            is_continuous = await self._join(job_id)
+            if job_id in self._tails and not (is_continuous and had_place):
+                again.append(f"job:{job_id}")
+        return [self._reset(again)] if again else []
 
     def _unknown(self, reader: StateReader) -> list[str]:
         jobs = (f"job:{id}" for id in self._topics.jobs if reader.find_job(id) is None)
@@ -141,8 +179,14 @@ class StreamFollower:
         """What can be sent now: of each source as much as goes out at once, and only then of the next."""
         if rows := await self._next_rows():
             yield b"".join(rows)
+        if events := await self._join_again():
+            yield b"".join(events)
         for job_id, tail in tuple(self._tails.items()):
-            if events := await self._next_of(job_id, tail):
+            try:
+                events = await self._next_of(job_id, tail)
+            except StateError:  # one journal that cannot be read ends no stream of other things
+                events = [] if self._set_aside(job_id) else [self._reset([f"job:{job_id}"])]
+            if events:
                 yield b"".join(events)
         if JOB in self._topics.kinds:
             lost = [
@@ -190,9 +234,10 @@ class StreamFollower:
     async def _next_of(self, job_id: JobId, tail: JobTail) -> list[bytes]:
         is_over = tail.is_over
         if tail.is_broken:
-            raise NightherdError(f"the journal of {job_id} cannot be read")
+            raise JournalError(f"the journal of {job_id} cannot be read")
         lines = first_of(await self._all_tails.lines_after(job_id, tail, self._seqs[job_id]))
         if lines:
+            self._reported.discard(job_id)
             return [self._line_event(job_id, line) for line in lines]
         self._pieces[job_id], text = tail.text_after(self._pieces.get(job_id, 0))
         events = [
