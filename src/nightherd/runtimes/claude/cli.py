@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 import msgspec
+from anyio import to_thread
 
 from nightherd.model.journal.event import ErrorEvent
 from nightherd.ports import RuntimeRequest
@@ -217,7 +218,10 @@ class CliConversation:
         request = self._request
         injected = injected_servers(request.agent, request.injected_servers)
         place = self._keepers.place
-        listener = place.listen() if injected and place.is_container else None
+        listener = None
+        if injected and place.is_container:
+            # A container that does not answer must not hold up the worker.
+            listener = await to_thread.run_sync(place.listen)
         async with bridged(injected, listener=listener) as entries:
             always = {name: {**entry, "alwaysLoad": True} for name, entry in entries.items()}
             launch = launch_of(
