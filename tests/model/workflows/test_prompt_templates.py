@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nightherd.model.tagged_text import mark_untrusted
 from nightherd.model.workflows.expressions.evaluate import EvaluationError, Scope
 from nightherd.model.workflows.expressions.templates import (
     Template,
     check_template,
-    mark_untrusted,
     parse_template,
     render_plain,
     render_prompt,

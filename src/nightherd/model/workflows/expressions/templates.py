@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from nightherd.model.tagged_text import mark_untrusted
 from nightherd.model.workflows.expressions.checker import check_tree
 from nightherd.model.workflows.expressions.evaluate import EvaluationError, Scope, evaluate
 from nightherd.model.workflows.expressions.parser import parse
@@ -23,13 +23,7 @@ from nightherd.model.workflows.expressions.types import ANY, TEXT, Names, Type
 
 OPENING = re.compile(r"\$\$\{|\$\{")
 INSIDE = re.compile(r"""(?:[^'"}]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.DOTALL)
-BRACKET = re.compile("[<\ufe64\uff1c]")
-"""What reads as the beginning of a tag."""
-TAG = "untrusted"
-UNSEEN = frozenset("\u115f\u1160\u3164\uffa0")
-"""Letters that are not seen: the fillers of Hangul."""
 HINT = "write '$${' for the text '${'"
-ATTRIBUTE = str.maketrans({"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;"})
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,36 +132,6 @@ def render_value(template: Template, scope: Scope) -> Any | EvaluationError:
     if template.whole is not None:
         return evaluate(template.whole.tree, scope)
     return render_plain(template, scope)
-
-
-def mark_untrusted(text: str, source: str) -> str:
-    """Return the text between tags that it cannot close itself."""
-    inside = BRACKET.sub(_without_tag, text)
-    return f'<untrusted source="{source.translate(ATTRIBUTE)}">{inside}</untrusted>'
-
-
-def _without_tag(bracket: re.Match[str]) -> str:
-    """Return the bracket, or how it is written where a tag would begin with it."""
-    return "&lt;" if _is_tag(bracket.string, bracket.end()) else bracket[0]
-
-
-def _is_tag(text: str, start: int) -> bool:
-    """Return whether what follows reads as the name of our tag, whatever stands unseen between its letters."""
-    name = ""
-    while start < len(text) and len(name) < len(TAG):
-        name += _seen(text[start]).removeprefix("" if name else "/")
-        start += 1
-        if not TAG.startswith(name):
-            return False
-    return name == TAG
-
-
-def _seen(char: str) -> str:
-    """Return a character as it reads: in one form and small, without marks; nothing for white space and control characters."""
-    plain = unicodedata.normalize("NFKD", char)
-    return "".join(
-        part for part in plain if part not in UNSEEN and unicodedata.category(part)[0] not in "CMZ"
-    ).casefold()
 
 
 def value_text(value: Any) -> str:
