@@ -144,3 +144,10 @@ class ChatConnection(Protocol):
 
     async def people(self, user_ids: Sequence[str]) -> Mapping[str, str]:
         """Return what the people are called, by id; those that are not known are left out."""
+
+
+class Transcriber(Protocol):
+    """Turns voice notes into text."""
+
+    async def transcribe(self, path: str, media_type: str) -> str:
+        """Return what is said in the file. `NightherdError` when that cannot be found out."""

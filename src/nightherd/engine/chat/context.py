@@ -1,0 +1,87 @@
+"""What one bot needs: its settings, its connection, and the fleet that does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import anyio
+import msgspec
+
+from nightherd.engine.contexts import FleetContext
+from nightherd.model.agents.agent import Agent
+from nightherd.model.chat.settings import BotSettings
+from nightherd.model.worker import Worker
+from nightherd.ports import ChangeFeed, Probe, no_probe
+from nightherd.ports.chat import ChatConnection, Transcriber
+
+
+class Signal:
+    """Says that something may be there; those who wait for it look then."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    def set(self) -> None:
+        """Wake those who wait, and the next one who will."""
+        self._event.set()
+
+    async def wait(self, timeout_s: float | None = None) -> None:
+        """Return once it was set since the last return, or when the time has passed."""
+        if timeout_s is None:
+            await self._event.wait()
+        else:
+            with anyio.move_on_after(timeout_s):
+                await self._event.wait()
+        self._event = anyio.Event()
+
+
+class ChatSignals:
+    """What one part of a bot wakes another part with. Each signal has one part that waits for it."""
+
+    def __init__(self) -> None:
+        self.messages = Signal()
+        """A message waits, or a conversation is free: for those who start turns."""
+        self.turns = Signal()
+        """A turn began, or its job changed: for those who follow turns."""
+        self.items = Signal()
+        """Something in the inbox changed: for those who show it."""
+        self.posts = Signal()
+        """Something is to be sent: for the outbox."""
+
+    def set_all(self) -> None:
+        """Something changed in the state, perhaps by another process."""
+        for signal in (self.messages, self.turns, self.items, self.posts):
+            signal.set()
+
+
+class ChatContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The ports of one bot."""
+
+    fleet: FleetContext
+    """How its turns are submitted, stopped and answered."""
+    settings: BotSettings
+    connection: ChatConnection
+    signals: ChatSignals
+    feed: ChangeFeed
+    ledger_end: Callable[[], int]
+    """The number of the ledger's last change; cheap."""
+    is_at_work: Callable[[Worker], bool]
+    """Whether the process of a worker lives on this machine."""
+    sender: str
+    """The name of this process in claims of posts; no other process has it."""
+    directory: str
+    """Where files on their way to and from people are kept: below the state directory."""
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The environment of this process, with the tokens of bots; agents get none of them."""
+    wake_jobs: Callable[[], None] = lambda: None
+    """Called when a job was submitted or resumed: the worker need not wait for its next look."""
+    other_bots: Callable[[], frozenset[str]] = frozenset
+    """What the fleet's other bots are called on the platform."""
+    transcriber: Transcriber | None = None
+    """Turns voice notes into text; None where they are refused."""
+    probe: Probe = no_probe
+
+    @property
+    def agent(self) -> Agent | None:
+        """The bot's agent as the fleet has it now; None while it waits for a person, or is gone."""
+        return self.fleet.agents.get(self.settings.agent)
