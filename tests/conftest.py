@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,19 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     can_say = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if can_say else os.cpu_count() or 1
     return cores if config.getoption("--quick") else int(WORKERS_PER_CORE * cores)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+    """The same for a fixture of many tests, which is set up before any of them."""
+    made = fixturedef.func
+    if inspect.iscoroutinefunction(made) or inspect.isasyncgenfunction(made):
+        return (yield)
+    token = sniffio.current_async_library_cvar.set(None)
+    try:
+        return (yield)
+    finally:
+        sniffio.current_async_library_cvar.reset(token)
 
 
 @pytest.fixture(autouse=True)

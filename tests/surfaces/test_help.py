@@ -13,14 +13,14 @@ from nightherd.cli.main import ALIASES, COMMANDS, nightherd
 from surfaces.drivers import Cli
 
 NOUNS = (
-    "agent arguments branch channel checkpoint cursor directory file fleet how image largest limit longest maximum message model name new"
+    "agent arguments branch channel checkpoint cursor directory file fleet how image keys largest limit longest maximum message model name new"
     " number output priority prompt reason request session state text time value when"
 )
 """First words of option help that is a noun phrase; every other one begins with an imperative."""
 IMPERATIVES = (
-    "accept add also answer apply approve build cancel change check clean clear compare continue copy create delete disable dismiss enable exit explain"
+    "accept add also answer apply approve build cancel change check clean clear compare continue copy create delete disable dismiss enable end exit explain"
     " export follow fork import install keep leave list make merge open plan print push raise rebuild refresh reject reload remove rename repair replace"
-    " report restart resume revoke run send show start stop submit try undo verify watch"
+    " report restart resume revoke run search select send show start stop submit try undo verify watch write"
 )
 
 

@@ -71,7 +71,9 @@ def costs(
     tz: str | None,
     limit: int,
 ) -> None:
-    """Show what jobs have used: money, tokens, turns and jobs, and when limits will be reached.
+    """Show what jobs have used, and when limits will be reached.
+
+    Counts money, tokens, turns and jobs.
 
     Rows and "others" always add up to the total.
     """

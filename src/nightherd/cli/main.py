@@ -40,7 +40,10 @@ COMMANDS = {
     "api": Entry("nightherd.cli.daemon.api:api", "Send a request to the daemon's API."),
     "worker": Entry("nightherd.cli.daemon.start:worker", "Run queued jobs without a daemon."),
     "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show, follow and control jobs."),
-    "search": Entry("nightherd.cli.search:search", "Search what was said and done in all jobs."),
+    "search": Entry(
+        "nightherd.cli.search:search",
+        "Search prompts, answers, tool calls, errors, summaries and session names.",
+    ),
     "workflow": Entry(
         "nightherd.cli.workflows.group:workflow", "List, show, check and run workflows."
     ),
@@ -68,7 +71,9 @@ COMMANDS = {
     "limits": Entry(
         "nightherd.cli.limits.limits:limits", "Show limits, what is used and what is left."
     ),
-    "costs": Entry("nightherd.cli.costs:costs", "Show what jobs have used, and limits ahead."),
+    "costs": Entry(
+        "nightherd.cli.costs:costs", "Show what jobs have used, and when limits will be reached."
+    ),
     "retention": Entry(
         "nightherd.cli.checkpoints.retention:retention",
         "Plan and apply the deletion of old checkpoints and unneeded workspaces.",

@@ -74,7 +74,7 @@ JOURNAL_WIDTH = 260
     "span",
     type=DURATION,
     metavar="TIME",
-    help="With --web: end so long after the last act, as in 10m.",
+    help="End so long after the last act, with --web, as in 10m.",
 )
 @json_option
 @click.pass_context

@@ -60,14 +60,14 @@ def _bulk_options(verb: BulkVerb) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         for option in (
-            click.option("--yes", is_flag=True, help="Do it; needed with --query."),
+            click.option("--yes", is_flag=True, help="Change them; needed with --query."),
             click.option(
                 "--dry-run", is_flag=True, help="Show what --query means, and change nothing."
             ),
             click.option(
                 "--query",
                 metavar="QUERY",
-                help=f"Filter instead of JOB; means {which}, such as 'agent:coder since:2d'.",
+                help=f"Select {which} by a filter, instead of JOB, such as 'agent:coder since:2d'.",
             ),
             click.argument("job", metavar="[JOB]", required=False, shell_complete=complete_jobs),
         ):

@@ -18,7 +18,7 @@ from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
 @click.command("export", epilog="Example: nightherd jobs export @last --html -o it.html")
 @job_argument
-@click.option("--html", "is_page", is_flag=True, help="One page that opens in any browser.")
+@click.option("--html", "is_page", is_flag=True, help="Write one page that opens in any browser.")
 @click.option(
     "-o",
     "--output",
@@ -28,7 +28,10 @@ from nightherd.wiring.stores import open_journals, open_reader, system_clock
 @json_option
 @click.pass_obj
 def export(invocation: Invocation, job: str, is_page: bool, output: Path | None) -> None:
-    """Export a job to a file: its journal with large bodies included, or a page. Drop the journal on the dashboard to view it."""
+    """Export a job to a file.
+
+    Its journal with large bodies included, or a page. Drop the journal on the dashboard to view it.
+    """
     screen, now = invocation.screen, system_clock().now()
     journals = open_journals(invocation.state_directory())
     with closing(open_reader(invocation.state_directory())) as reader:

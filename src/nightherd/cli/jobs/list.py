@@ -72,10 +72,16 @@ JSON_HINT = "nightherd jobs --json for one list; nightherd jobs tail JOB -f --js
     entries={
         "list": Entry("nightherd.cli.jobs.list:list_jobs", "List jobs."),
         "show": Entry("nightherd.cli.jobs.show:show", "Show a job."),
-        "cancel": Entry("nightherd.cli.jobs.cancel:cancel", "Cancel a job."),
+        "cancel": Entry(
+            "nightherd.cli.jobs.cancel:cancel",
+            "Cancel a job, or every open job that a filter fits.",
+        ),
         "resume": Entry("nightherd.cli.jobs.actions:resume", "Resume a job."),
         "fork": Entry("nightherd.cli.jobs.actions:fork", "Fork a job at an earlier message."),
-        "retry": Entry("nightherd.cli.jobs.cancel:retry", "Submit a job's work again."),
+        "retry": Entry(
+            "nightherd.cli.jobs.cancel:retry",
+            "Submit a job's work again, or that of every failed job that a filter fits.",
+        ),
         "tail": Entry("nightherd.cli.jobs.show:tail", "Show a job's events."),
         "export": Entry("nightherd.cli.jobs.export:export", "Export a job to a file."),
         "outline": Entry("nightherd.cli.jobs.outline:outline", "Show the outline of a job."),

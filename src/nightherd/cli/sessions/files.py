@@ -50,7 +50,7 @@ from nightherd.wiring.stores import open_journals, system_clock
     "--html",
     "kind",
     flag_value=ExportFormat.HTML.value,
-    help="The same as --format html: one page that opens in any browser.",
+    help="Write one page that opens in any browser, as --format html does.",
 )
 @click.option(
     "-o",
