@@ -54,8 +54,8 @@ class ChatSignals:
             signal.set()
 
 
-class ChatContext(msgspec.Struct, frozen=True, kw_only=True):
-    """The ports of one bot."""
+class ChatContext(msgspec.Struct, kw_only=True):
+    """The ports of one bot. All its parts share it, and only `fleet` is ever replaced: when the fleet has changed."""
 
     fleet: FleetContext
     """How its turns are submitted, stopped and answered."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from nightherd.model.chat.platform import BotId, Platform
+from nightherd.model.text import shorten
 
 ERROR_LIMIT = 300
 
@@ -41,3 +42,8 @@ class ChatBot(msgspec.Struct, frozen=True, kw_only=True):
     """When it last connected."""
     first_connected_at: datetime | None = None
     """When it connected for the first time ever: nothing older is answered."""
+
+
+def shown_error(error: str | None) -> str | None:
+    """Return an error as the row has it: on one line, and no longer than it is worth."""
+    return None if error is None else shorten(" ".join(error.split()), ERROR_LIMIT)

@@ -209,3 +209,13 @@ class BotSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_level: LogLevel = LogLevel.STANDARD
     schedule: str | None = None
     """The agent's schedule of type `chat`: prompt, inputs, session, limits and approvals of the turns are its own."""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that hold what the bot logs in with."""
+        slack = self.slack
+        names = [self.token_env]
+        if slack is not None:
+            is_socket = slack.mode is SlackMode.SOCKET
+            names.append(slack.app_token_env if is_socket else slack.signing_secret_env)
+        return tuple(name for name in names if name)
