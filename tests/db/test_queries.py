@@ -72,6 +72,8 @@ PARAMETERS = {
     "active_messaging_sessions": ("slack/a:C1",),
     "old_chat_messages": ("2026-03-01", 5),
     "old_posts": ("2026-03-01", 5),
+    "list_work_items": ("9999", 5),
+    "work_item_of_job": ("job-2026-03-01-000001",),
 }
 
 INDEXES = {
@@ -117,6 +119,9 @@ INDEXES = {
     ),
     "old_chat_messages": "USING INDEX chat_messages_kept (received_at<?)",
     "old_posts": "USING INDEX chat_posts_kept (created_at<?)",
+    "open_work_items": "USING INDEX work_items_open",
+    "list_work_items": "USING INDEX work_items_by_change (changed_at<?)",
+    "work_item_of_job": "USING INDEX work_items_of_job (job_id=?)",
     "list_ended_jobs": "USING INDEX jobs_by_end (status=? AND finished_at>?)",
     "count_ended_jobs": "USING COVERING INDEX jobs_by_end (status=? AND finished_at>?)",
     "list_ended_runs": "USING INDEX workflow_runs_by_end (status=? AND finished_at>?)",

@@ -35,6 +35,7 @@ from nightherd.model.sessions.session import (
     SessionStatus,
     status_between_jobs,
 )
+from nightherd.model.work.item import WORK_LIFECYCLE, WorkStatus
 from nightherd.model.worker import WORKER_LIFECYCLE, WorkerStatus
 from nightherd.model.workflows.node import NODE_LIFECYCLE, NodeStatus
 from nightherd.model.workflows.run import RUN_LIFECYCLE, RunStatus
@@ -55,6 +56,7 @@ LIFECYCLES: list[tuple[Lifecycle[StrEnum], type[StrEnum]]] = [
     (MESSAGE_LIFECYCLE, MessageStatus),  # type: ignore[list-item]
     (TURN_LIFECYCLE, TurnStatus),  # type: ignore[list-item]
     (POST_LIFECYCLE, PostStatus),  # type: ignore[list-item]
+    (WORK_LIFECYCLE, WorkStatus),  # type: ignore[list-item]
 ]
 every_lifecycle = pytest.mark.parametrize(
     ("lifecycle", "statuses"), LIFECYCLES, ids=[lifecycle.noun for lifecycle, _ in LIFECYCLES]
@@ -116,6 +118,7 @@ def test_no_sequence_of_wishes_leaves_the_table(
         (MESSAGE_LIFECYCLE, {MessageStatus.TAKEN, MessageStatus.DROPPED}),
         (TURN_LIFECYCLE, {TurnStatus.ANSWERED, TurnStatus.FAILED, TurnStatus.CANCELLED}),
         (POST_LIFECYCLE, {PostStatus.FAILED, PostStatus.DROPPED}),
+        (WORK_LIFECYCLE, set()),
     ],
     ids=[
         "job",
@@ -129,6 +132,7 @@ def test_no_sequence_of_wishes_leaves_the_table(
         "message",
         "turn",
         "post",
+        "work",
     ],
 )
 def test_these_statuses_are_final(lifecycle: Lifecycle[StrEnum], terminal: set[StrEnum]) -> None:

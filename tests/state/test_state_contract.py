@@ -26,6 +26,7 @@ from nightherd.testing.contracts import (
     state,
     token,
     visit,
+    work,
     workspace,
 )
 from nightherd.testing.contracts.chat_outbox import CHAT_OUTBOX_CHECKS
@@ -45,6 +46,7 @@ from nightherd.testing.contracts.run_waits import RUN_WAITS_CHECKS
 from nightherd.testing.contracts.state import CHECKS, Check
 from nightherd.testing.contracts.token import TOKEN_CHECKS
 from nightherd.testing.contracts.visit import VISIT_CHECKS
+from nightherd.testing.contracts.work import WORK_CHECKS
 from nightherd.testing.contracts.workspace import WORKSPACE_CHECKS
 from state.stores import STATES, StateFactory
 
@@ -70,6 +72,7 @@ from state.stores import STATES, StateFactory
         *RUN_TREE_CHECKS,
         *CHAT_STATE_CHECKS,
         *CHAT_OUTBOX_CHECKS,
+        *WORK_CHECKS,
     ],
     ids=lambda check: check.__name__,
 )
@@ -103,6 +106,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (run_tree, RUN_TREE_CHECKS),
         (chat_state, CHAT_STATE_CHECKS),
         (chat_outbox, CHAT_OUTBOX_CHECKS),
+        (work, WORK_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

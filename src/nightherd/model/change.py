@@ -88,6 +88,9 @@ from nightherd.model.sessions.changes import (
 )
 from nightherd.model.sessions.session import Session
 from nightherd.model.webhooks import Delivery
+from nightherd.model.work.changes import StartWork, WorkChange
+from nightherd.model.work.item import WorkItem
+from nightherd.model.work.source import SourceState
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.model.workflows.conductor.changes import (
     AdvanceRun,
@@ -156,6 +159,8 @@ Row = (
     | WorkflowEvent
     | WorkflowOverride
     | ChatRow
+    | WorkItem
+    | SourceState
 )
 """One row of state. Every field is a column; the first is the key."""
 
@@ -212,6 +217,10 @@ class FireSlot(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of the agent's login because of which it is skipped too."""
     is_error: bool = False
     """It is skipped because something is wrong with the schedule; `last_error` says so."""
+    work: StartWork | None = None
+    """The issue that its job works on, taken before."""
+    needs_work: bool = False
+    """Refuse it where it would make a job (`Why.NO_WORK`): what the job works on is to be found first."""
 
 
 class RecordDelivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -306,6 +315,7 @@ Change = (
     | RaiseRun
     | OverrideWorkflow
     | ChatChange
+    | WorkChange
 )
 
 
@@ -338,6 +348,8 @@ class Why(StrEnum):
     """As many jobs run as may run at once."""
     RATE_LIMITED = "rate_limited"
     """A limit of the job's login lasts."""
+    NO_WORK = "no_work"
+    """An issue has to be found first."""
     NOTHING = "nothing"
     """There is no job that may be taken now."""
     TOO_LARGE = "too_large"

@@ -44,6 +44,8 @@ from nightherd.model.schedules import decisions as schedules
 from nightherd.model.schedules.schedule import OverrideSchedule, PlanSchedule
 from nightherd.model.sessions import changes as session_changes
 from nightherd.model.sessions import decisions as sessions
+from nightherd.model.work import changes as work_changes
+from nightherd.model.work import decisions as work
 from nightherd.model.workflows.conductor import changes as run_changes
 from nightherd.model.workflows.conductor import decisions as runs
 from nightherd.model.workflows.conductor.following import with_runs
@@ -130,6 +132,15 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     chat_changes.ResetConversation: chat.reset,
     chat_changes.EndMessagingSessions: chat.end_sessions,
     chat_changes.ForgetChat: chat.forget,
+    work_changes.ReserveWork: work.reserve,
+    work_changes.StepWork: work.step,
+    work_changes.HoldWork: work.hold,
+    work_changes.LoseWork: work.lose,
+    work_changes.EndWork: work.end,
+    work_changes.NoteWork: work.note,
+    work_changes.SettleWork: work.settle,
+    work_changes.ReleaseWork: work.release,
+    work_changes.SetSourceState: work.set_source_state,
 }
 """Who decides which change."""
 

@@ -60,6 +60,7 @@ from nightherd.ports.state import (
     StateWriter,
     WorkspaceReader,
 )
+from nightherd.ports.work_state import WorkReader
 from nightherd.ports.workspaces import (
     BeginsWith,
     ChangedPath,
@@ -145,6 +146,7 @@ __all__ = [
     "Transcripts",
     "Wait",
     "Work",
+    "WorkReader",
     "WorkspaceFiles",
     "WorkspaceReader",
     "WorkspaceSurvey",

@@ -9,6 +9,7 @@ import msgspec
 from nightherd.ports.chat_state import ChatReader
 from nightherd.ports.push import PushReader
 from nightherd.ports.schedules import ScheduleReader
+from nightherd.ports.work_state import WorkReader
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -334,6 +335,7 @@ class StateReader(
     ChatReader,
     WorkspaceReader,
     RunReader,
+    WorkReader,
     Protocol,
 ):
     """Every question about state, answered from one consistent store."""

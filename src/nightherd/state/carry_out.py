@@ -27,6 +27,7 @@ from nightherd.model.notifications.changes import (
     FollowLedger,
     SettleNotification,
 )
+from nightherd.model.work.changes import NoteWork, SetSourceState, StepWork
 from nightherd.next_step import Action, NextStep
 from nightherd.state.deciding_rows import DecidingRows, OnDamage, unnoticed
 from nightherd.state.row_images import encode_images
@@ -48,12 +49,16 @@ QUICK = frozenset(
         SetBotState,
         SeeMessage,
         SettlePost,
+        StepWork,
+        NoteWork,
+        SetSourceState,
     }
 )
 """Changes that survive SIGKILL but need not survive a power cut: no process of that boot is left to mind.
 
 What was queued from the ledger is queued from it again, and a message whose end is lost is sent again: no job waits
-for the disk because people are told something. A post is claimed durably, and looked for when its end is lost.
+for the disk because people are told something. A post is claimed durably, and looked for when its end is lost. What was
+written to a tracker is looked for there too.
 
 Every other change does once it is acknowledged (INV-DURABLE).
 """

@@ -37,14 +37,14 @@ from nightherd.model.sessions.session import Session, SessionKey, SessionMode, S
 from nightherd.model.text import utc_text
 from nightherd.model.webhooks import Delivery
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceId, WorkspaceQuery
-from nightherd.state.chat_reader import SqliteChatReader
 from nightherd.state.filtered_sessions import session_statements
 from nightherd.state.job_reader import NEWEST
 from nightherd.state.rows import SqliteRows
 from nightherd.state.tables import TABLES
+from nightherd.state.work_reader import SqliteWorkReader
 
 
-class SqliteReader(SqliteChatReader):
+class SqliteReader(SqliteWorkReader):
     """Every question about the state in `state_dir`; each answer is consistent in itself."""
 
     _table_names = TABLES

@@ -29,6 +29,8 @@ from nightherd.model.push.subscription import PushSubscription
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.sessions.session import Session
 from nightherd.model.webhooks import Delivery
+from nightherd.model.work.item import WorkItem
+from nightherd.model.work.source import SourceState
 from nightherd.model.workflows.rows import (
     PinnedWorkflow,
     WorkflowContext,
@@ -85,6 +87,8 @@ TABLES: Mapping[type[msgspec.Struct], str] = {
     ChatTurn: "chat_turns",
     OutboxPost: "chat_posts",
     PostTexts: "chat_post_texts",
+    WorkItem: "work_items",
+    SourceState: "work_sources",
 }
 """The table of every kind of row. A row may only refer to rows of tables above its own."""
 

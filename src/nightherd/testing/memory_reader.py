@@ -46,9 +46,9 @@ from nightherd.model.sessions.session import (
 from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.testing.memory_access import MemoryAccessReader
-from nightherd.testing.memory_chat import MemoryChatReader
 from nightherd.testing.memory_runs import MemoryRunReader
 from nightherd.testing.memory_visits import MemoryVisitReader
+from nightherd.testing.memory_work import MemoryWorkReader
 from nightherd.testing.memory_workspaces import MemoryWorkspaceReader
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 class MemoryReader(
-    MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader, MemoryVisitReader, MemoryChatReader
+    MemoryWorkspaceReader, MemoryRunReader, MemoryAccessReader, MemoryVisitReader, MemoryWorkReader
 ):
     """Every question about one memory state."""
 

@@ -30,6 +30,7 @@ from nightherd.model.schedules.schedule import (
 )
 from nightherd.model.sessions.order import advice_on_suspended, held_text
 from nightherd.model.sessions.order_decisions import holder_of
+from nightherd.model.work.decisions import started
 from nightherd.model.workflows.conductor import decisions as runs
 from nightherd.model.workflows.conductor.changes import StartRun
 from nightherd.model.workflows.run import RunStatus
@@ -81,12 +82,26 @@ def fire(change: FireSlot, rows: Rows) -> Answer:
         return Refused(why=Why.FULL, message=reason)
     if reason is not None:
         return _skipped(slot, reason, planned)
-    submitted = jobs.submit(change.job, rows)
+    return _start_job(change, change.job, planned, rows)
+
+
+def _start_job(change: FireSlot, job: SubmitJob, planned: ScheduleState, rows: Rows) -> Answer:
+    """The slot with its job, and with the issue that the job works on."""
+    slot = change.slot
+    if change.needs_work:
+        return Refused(why=Why.NO_WORK, message=f"{slot.id} needs an issue to work on")
+    submitted = jobs.submit(job, rows)
     if isinstance(submitted, Refused) or submitted.job is None:
         return submitted
     fired = replace(slot, outcome=SlotOutcome.JOB, job_id=submitted.job.id, reason=None)
     running = replace(planned, status=ScheduleStatus.RUNNING)
-    return Applied(rows=(*submitted.rows, fired, running), job=submitted.job)
+    written = (*submitted.rows, fired, running)
+    if change.work is None:
+        return Applied(rows=written, job=submitted.job)
+    item = started(change.work, submitted.job, slot.decided_at, rows)
+    if isinstance(item, Refused):
+        return replace(item, why=Why.NO_WORK)
+    return Applied(rows=(*written, item), job=submitted.job)
 
 
 def _start_run(change: FireSlot, start: StartRun, planned: ScheduleState, rows: Rows) -> Answer:

@@ -1,0 +1,115 @@
+"""Changes of work items: each step of a claim is noted once, by the process that has it in hand."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from nightherd.model.work.item import WorkId, WorkItem, WorkOutcome, WorkStatus
+from nightherd.model.work.source import SourceState
+
+
+class ReserveWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Take an issue for this fleet. Refused while it is taken, and before it may be taken again."""
+
+    item: WorkItem
+
+
+class StepWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Write to the tracker for an item until `until`: no other process does meanwhile."""
+
+    id: WorkId
+    claim: str
+    by: str
+    at: datetime
+    until: datetime
+
+
+class HoldWork(msgspec.Struct, frozen=True, kw_only=True):
+    """The issue is this fleet's: its job may start."""
+
+    id: WorkId
+    claim: str
+    at: datetime
+    title: str
+
+
+class LoseWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Another fleet has the issue."""
+
+    id: WorkId
+    claim: str
+    at: datetime
+    not_before: datetime
+    reason: str
+
+
+class StartWork(msgspec.Struct, frozen=True, kw_only=True):
+    """The issue of a slot's job; part of `FireSlot`."""
+
+    id: WorkId
+    claim: str
+
+
+class EndWork(msgspec.Struct, frozen=True, kw_only=True):
+    """The claim is over; the tracker is to be told. An item that has a job needs that job to have ended."""
+
+    id: WorkId
+    claim: str
+    at: datetime
+    outcome: WorkOutcome
+
+
+class NoteWork(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that was taken on the tracker, or failed. What is None stays as it was."""
+
+    id: WorkId
+    claim: str
+    by: str
+    at: datetime
+    is_labelled: bool | None = None
+    is_told: bool | None = None
+    is_relabelled: bool | None = None
+    comment_id: str | None = None
+    error: str | None = None
+    due_at: datetime | None = None
+
+
+class SettleWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything was told: the issue is done, given up, or ready again."""
+
+    id: WorkId
+    claim: str
+    at: datetime
+    status: WorkStatus
+    not_before: datetime
+
+
+class ReleaseWork(msgspec.Struct, frozen=True, kw_only=True):
+    """A person gives an issue back: it may be taken at once, and its attempts are forgotten.
+
+    Refused while its job has not ended.
+    """
+
+    id: WorkId
+    at: datetime
+
+
+class SetSourceState(msgspec.Struct, frozen=True, kw_only=True):
+    """Record how a source is doing."""
+
+    state: SourceState
+
+
+WorkChange = (
+    ReserveWork
+    | StepWork
+    | HoldWork
+    | LoseWork
+    | EndWork
+    | NoteWork
+    | SettleWork
+    | ReleaseWork
+    | SetSourceState
+)
