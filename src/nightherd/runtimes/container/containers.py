@@ -30,6 +30,7 @@ from nightherd.model.containers.user import Ids
 from nightherd.runtimes.container.engine import Engine
 from nightherd.runtimes.container.init import SOCKET
 from nightherd.runtimes.container.library import LIBRARY, command, provide_library
+from nightherd.runtimes.container.ownership import give
 from nightherd.runtimes.container.place import ContainerGoneError, ContainerPlace
 from nightherd.runtimes.container.rescue import ContainerRecord, write_record
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -96,6 +97,11 @@ class Containers:
     provide: Callable[[Path], Path] = provide_library
     """Returns the directory below another one that has the files of ours which run inside."""
     _engines: dict[str, Engine] = field(default_factory=dict)
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether the worker's lease still runs, so that no other worker has its jobs."""
+        return time.monotonic() < self.keepers.deadline
 
     async def engine(self, configured: str | None) -> Engine:
         """The engine that listens at `configured`, else where engines usually do."""
@@ -371,11 +377,3 @@ class Containers:
         with suppress(NightherdError):
             await engine.remove(container, force=True)
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
-
-
-def give(path: Path, owner: Ids | None) -> None:
-    """Let the container's user use a directory of ours."""
-    if owner is not None and os.geteuid() == 0:
-        os.chown(path, owner.uid, owner.gid)
-    elif owner is None or os.geteuid() != owner.uid:
-        path.chmod(0o777)  # the directory around it is ours alone

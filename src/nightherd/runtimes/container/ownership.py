@@ -1,4 +1,4 @@
-"""Giving a workspace to the user of a container, where the worker is root and the container is not."""
+"""Giving directories to the user of a container, where the worker is root and the container is not."""
 
 from __future__ import annotations
 
@@ -20,3 +20,11 @@ def give_tree(top: Path, user: Ids) -> None:
         for name in (*folders, *files):
             os.chown(name, user.uid, user.gid, dir_fd=directory, follow_symlinks=False)
     os.chown(top, user.uid, user.gid, follow_symlinks=False)
+
+
+def give(path: Path, owner: Ids | None) -> None:
+    """Let the container's user use a directory of ours."""
+    if owner is not None and os.geteuid() == 0:
+        os.chown(path, owner.uid, owner.gid)
+    elif owner is None or os.geteuid() != owner.uid:
+        path.chmod(0o777)  # the directory around it is ours alone

@@ -39,12 +39,17 @@ from nightherd.model.secrets import knowing
 from nightherd.model.workspaces.policy import WorkspaceMode
 from nightherd.ports import Runtime, RuntimeRequest
 from nightherd.runtimes.claude.installation import InstalledClaude
-from nightherd.runtimes.container.containers import Containers, Running, Wanted, give
+from nightherd.runtimes.container.containers import Containers, Running, Wanted
 from nightherd.runtimes.container.credentials import access_token
 from nightherd.runtimes.container.dial import Resolve, resolve
 from nightherd.runtimes.container.egress import egress_proxy
 from nightherd.runtimes.container.egress_notices import EgressNotices
 from nightherd.runtimes.container.ownership import give_tree
+from nightherd.runtimes.container.session_files import (
+    SessionEnd,
+    make_directory,
+    needs_directory,
+)
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.keeper.process import finish, kept_process
 
@@ -90,7 +95,7 @@ class ContainerRuntime:
         policy = request.agent.container
         if policy is None:
             raise ValueError("the agent has no container")
-        notices = EgressNotices()
+        notices, session = EgressNotices(), SessionEnd(request, self._state_dir)
         async with AsyncExitStack() as stack:
             try:
                 opened = self._opened(request, policy, notices)
@@ -118,6 +123,9 @@ class ContainerRuntime:
                         return
                     # After this one, nothing more is asked for: the iteration is closed, not finished.
                     running.is_done = is_terminal(event)
+                    if session.is_reached(event) and self._containers.has_lease:
+                        config = Path(inside.environment[CLAUDE_CONFIG])
+                        await to_thread.run_sync(session.remove, config)
                     yield event
 
     @asynccontextmanager
@@ -185,7 +193,7 @@ class ContainerRuntime:
 
     def _wanted(
         self, request: RuntimeRequest, policy: ContainerPolicy, socket: str, users: Users
-    ) -> tuple[Wanted, Path]:
+    ) -> tuple[Wanted, Path | None]:
         agent = request.agent
         _check_links(request, policy)
         directory = os.path.realpath(agent.working_directory)
@@ -207,7 +215,9 @@ class ContainerRuntime:
         if request.workspace is not None and owner is not None:
             give_tree(Path(os.path.realpath(request.workspace)), owner)
         session = request.session_id or request.job_id
-        config = self._config_directory(session, owner)
+        config = None
+        if needs_directory(request):
+            config = make_directory(self._containers.root, session, owner)
         wanted = Wanted(
             policy=policy,
             agent=agent.name,
@@ -221,18 +231,8 @@ class ContainerRuntime:
         )
         return wanted, config
 
-    def _config_directory(self, session: str, owner: Ids | None) -> Path:
-        """Claude's own directory for this session: its transcripts, which no other agent sees."""
-        # Its real path: below it no link is followed, because an agent could have made it.
-        root = Path(os.path.realpath(self._containers.root))
-        config = root / "sessions" / session / "claude"
-        config.mkdir(mode=0o700, parents=True, exist_ok=True)
-        root.chmod(0o700)
-        give(config, owner)
-        return config
-
     def _layout(
-        self, request: RuntimeRequest, policy: ContainerPolicy, directory: str, config: Path
+        self, request: RuntimeRequest, policy: ContainerPolicy, directory: str, config: Path | None
     ) -> Layout:
         agent, protected = request.agent, request.protected
         files = present_files(protected, os.path.isfile) if protected is not None else ()
@@ -248,7 +248,7 @@ class ContainerRuntime:
                 directories=(
                     *(() if is_read_only else top),
                     *map(os.path.realpath, agent.add_dirs),
-                    str(config),
+                    *(() if config is None else (str(config),)),
                 ),
                 read_only=(
                     # The user's own git would obey hooks and settings that the agent writes there.
@@ -267,7 +267,7 @@ class ContainerRuntime:
         )
 
     async def _inside(
-        self, request: RuntimeRequest, policy: ContainerPolicy, user: Ids, config: Path
+        self, request: RuntimeRequest, policy: ContainerPolicy, user: Ids, config: Path | None
     ) -> RuntimeRequest:
         """The request as it is for a runtime whose processes are inside."""
         needs_claude = request.agent.runtime.needs_claude
@@ -281,7 +281,7 @@ class ContainerRuntime:
             has_login=needs_claude,
             access_token=token,
         )
-        if needs_claude:
+        if needs_claude and config is not None:
             environment[CLAUDE_CONFIG] = str(config)
             if user.uid == 0:
                 environment.setdefault(SANDBOX, "1")
@@ -365,6 +365,8 @@ def _check_links(request: RuntimeRequest, policy: ContainerPolicy) -> None:
 
 
 def _empty_file(root: Path) -> Path:
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    root.chmod(0o700)
     path = root / "nothing"
     path.touch(mode=0o444)
     return path
