@@ -166,9 +166,9 @@ class DockerEngine:
         wait(lambda: answers(self.socket_path), "dockerd does not start again")
 
 
-def wait(is_so: Any, what: str) -> None:
+def wait(is_so: Any, what: str, patience_s: float = START_S) -> None:
     """Wait until `is_so`; `EngineDidNotStart` says `what` when it takes too long."""
-    give_up = time.monotonic() + START_S
+    give_up = time.monotonic() + patience_s
     while not is_so():
         if time.monotonic() > give_up:
             raise EngineDidNotStart(what)
@@ -245,7 +245,7 @@ def _start(shared: Path) -> DockerEngine:
             stderr=log,
             start_new_session=True,
         ).returncode = 0  # it outlives this process, on purpose
-    wait((home / "ready.json").exists, f"the supervisor does not start; see {home}")
+    wait((home / "ready.json").exists, f"the supervisor does not start; see {home}", 2 * START_S)
     engine = _running(shared)
     if engine is None:
         raise EngineDidNotStart(json.loads((home / "ready.json").read_text()).get("error", "gone"))
@@ -282,16 +282,19 @@ def _is_supervised(home: Path) -> bool:
 
 def remove_leftovers(place: Path = PLACE) -> list[Path]:
     """Remove what supervisors left that were killed, and return it."""
-    left = [
-        home
-        for home in place.glob(f"{PREFIX}*")
-        if home.is_dir() and not home.is_symlink() and home.stat().st_uid == os.getuid()
-        # Without its marker it is just being made.
-        if (home / "marker.json").exists() and not _is_supervised(home)
-    ]
+    left = [home for home in place.glob(f"{PREFIX}*") if _is_left_behind(home)]
     for home in left:
         remove(home)
     return left
+
+
+def _is_left_behind(home: Path) -> bool:
+    try:
+        # Not the directory: a rootless engine's belongs to its user.
+        is_ours = (home / "marker.json").lstat().st_uid == os.getuid()
+    except OSError:  # it is just being made, or removed
+        return False
+    return is_ours and not home.is_symlink() and not _is_supervised(home)
 
 
 def remove(home: Path, *, is_supervisor: bool = False) -> None:
@@ -415,13 +418,15 @@ def _command(home: Path, more: Sequence[str]) -> list[str]:
     ]
 
 
-def _launch(home: Path, more: Sequence[str]) -> subprocess.Popen[bytes] | None:
-    """Return a `dockerd` that answers; None when it ended, or does not answer in time."""
+def _launch(
+    home: Path, more: Sequence[str], give_up: float | None = None
+) -> subprocess.Popen[bytes] | None:
+    """Return a `dockerd` that answers; None when it ended, or does not answer until `give_up`."""
     with (home / "log").open("ab") as log:
         started = subprocess.Popen(
             _command(home, more), stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
-    give_up = time.monotonic() + START_S / len(ATTEMPTS)
+    give_up = time.monotonic() + START_S if give_up is None else give_up
     while started.poll() is None and time.monotonic() < give_up:
         _reap(started)
         if answers(str(home / "s")):
@@ -438,9 +443,11 @@ def _supervise(home: Path, users: Path) -> None:
     isolate()
     running: subprocess.Popen[bytes] | None = None
     more: Sequence[str] = ()
+    # A slow engine is waited for: with other options it would have no network.
+    give_up = time.monotonic() + START_S
     for more in ATTEMPTS:
-        running = _launch(home, more)
-        if running is not None:
+        running = _launch(home, more, give_up)
+        if running is not None or time.monotonic() > give_up:
             break
     log = (home / "log").read_text(errors="replace")
     ready = (

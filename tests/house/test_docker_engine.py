@@ -12,8 +12,10 @@ from pathlib import Path
 
 from components import Components
 from docker_engine import (
+    PREFIX,
     DockerEngine,
     engine_processes,
+    mark,
     remove_leftovers,
     use_engine,
     wait_until_gone,
@@ -175,6 +177,24 @@ def test_what_a_killed_supervisor_leaves_is_removed_by_the_next_run(
     assert not home.exists()
     assert engine_processes(home) == set()
     assert (docker_engine.home / "s").exists()
+
+
+def test_what_a_killed_run_leaves_of_a_rootless_engine_is_removed(
+    components: Components, tmp_path: Path
+) -> None:
+    if os.geteuid() != 0:
+        components.absent("a directory of another user", "run the tests as root")
+    user = subprocess.Popen(["true"])
+    user.wait()
+    rootless, being_made, running = (tmp_path / f"{PREFIX}{number}" for number in range(3))
+    for home in (rootless, being_made, running):
+        home.mkdir()
+    mark(rootless, user.pid)
+    mark(running, os.getpid())
+    os.chown(rootless, 1000, 1000)
+
+    assert remove_leftovers(tmp_path) == [rootless]
+    assert sorted(tmp_path.iterdir()) == [being_made, running]
 
 
 def test_engine_that_is_killed_starts_again(own_docker_engine: DockerEngine) -> None:
