@@ -34,6 +34,7 @@ NightherdError                       1   an operation failed
 │   ├── MalformedResponseError           its response could not be parsed
 │   └── JobTimeoutError            124   the job exceeded its time limit
 ├── ChatRefusedError                 1   a chat platform refuses the bot for good
+├── WorkSourceError                  1   a tracker of issues cannot be asked, or refuses
 ├── WorkspaceError                   1   a workspace cannot be made, snapshotted, merged or removed
 ├── InvalidValueError                2   a duration, size, amount or id that does not parse
 ├── NoDaemonError                   69   no daemon runs the fleet
@@ -106,6 +107,17 @@ class InvalidInputsError(UsageError):
 
 class ChatRefusedError(NightherdError):
     """A chat platform refuses the bot for good: its token was revoked, or it lacks a permission."""
+
+
+class WorkSourceError(NightherdError):
+    """A tracker of issues cannot be asked, or refuses."""
+
+    def __init__(self, message: str | None = None, *, kind: str = "unavailable", wait_s: float | None = None) -> None:  # fmt: skip
+        self.kind = kind
+        """How the source is doing, as a `SourceStatus` says it."""
+        self.wait_s = wait_s
+        """How long the tracker wants to be left alone, where it says so."""
+        super().__init__(message)
 
 
 class WorkspaceError(NightherdError):

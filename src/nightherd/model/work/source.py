@@ -11,6 +11,8 @@ import msgspec
 
 GITHUB = "github"
 PUBLIC_API = "https://api.github.com"
+LOCK_REF = "refs/nightherd/issues"
+"""Where the refs are that say who has an issue: beside branches and tags, so that no clone gets them."""
 
 
 class OnSuccess(StrEnum):
@@ -41,6 +43,7 @@ class WorkSource(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: int = 3
     lock: bool = True
     """Whether a git ref of the repository tells other fleets that an issue is taken."""
+    lock_ref: str = LOCK_REF
     token_env: str = "GITHUB_TOKEN"  # noqa: S105 (the name of a variable)
 
     @property

@@ -1,0 +1,48 @@
+"""What a tracker of issues does for work sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # only names: a command that lists jobs must not load what work sources need
+    from nightherd.model.work.issue import Issue, IssuePage, LockAnswer
+    from nightherd.model.work.source import WorkSource
+
+
+class WorkTracker(Protocol):
+    """One work source at its tracker. Everything raises `WorkSourceError` when it cannot be asked, or refuses.
+
+    Every method may be called again after an answer was lost; all but `comment` then change nothing more.
+    """
+
+    async def list_issues(self, label: str, page: int) -> IssuePage:
+        """Open issues with a label, the oldest first; pages count from 1."""
+
+    async def find_issue(self, number: int) -> Issue | None:
+        """An issue as it is now; None for one that is gone."""
+
+    async def take_lock(self, number: int, lock: str, fleet: str, at: datetime) -> LockAnswer:
+        """Make an issue this lock's, unless it is another's; exactly one of all that try has it."""
+
+    async def drop_lock(self, number: int, lock: str) -> None:
+        """Free an issue if it is this lock's."""
+
+    async def has_lock(self, number: int) -> bool:
+        """Whether an issue is anybody's."""
+
+    async def add_label(self, number: int, label: str) -> None: ...
+    async def remove_label(self, number: int, label: str) -> None: ...
+    async def find_comment(self, number: int, marker: str, since: datetime) -> str | None:
+        """The id of the comment that has the marker and was written since then."""
+
+    async def comment(self, number: int, text: str) -> str:
+        """Write a comment; its id."""
+
+    async def close(self, number: int) -> None:
+        """Close an issue as completed."""
+
+
+OpenTracker = Callable[["WorkSource"], WorkTracker]
+"""Opens the tracker of a source; the same one for the same source."""

@@ -1,0 +1,102 @@
+"""What is read of GitHub's documents. Everything else in them is passed over."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+import msgspec
+
+from nightherd.model.text import whole_text
+from nightherd.model.work.issue import Issue
+
+DocT = TypeVar("DocT")
+
+
+class LabelDoc(msgspec.Struct):
+    """A label."""
+
+    name: str | None = None
+
+
+class UserDoc(msgspec.Struct):
+    """Somebody."""
+
+    login: str = ""
+
+
+class IssueDoc(msgspec.Struct):
+    """An issue; a pull request is one too, with a key of its own."""
+
+    number: int
+    title: str | None = None
+    body: str | None = None
+    state: str = "open"
+    labels: list[LabelDoc | str] = []
+    user: UserDoc | None = None
+    pull_request: dict[str, Any] | None = None
+
+    def issue(self) -> Issue:
+        """Return what is used of it."""
+        names = [one if isinstance(one, str) else one.name for one in self.labels]
+        return Issue(
+            number=self.number,
+            title=whole_text(self.title or ""),
+            body=whole_text(self.body or ""),
+            labels=tuple(whole_text(name) for name in names if name),
+            author=self.user.login if self.user is not None else "",
+            is_open=self.state == "open",
+            is_pull_request=self.pull_request is not None,
+        )
+
+
+class CommentDoc(msgspec.Struct):
+    """A comment."""
+
+    id: int
+    body: str | None = None
+
+
+class ShaDoc(msgspec.Struct):
+    """Any git object."""
+
+    sha: str
+
+
+class TargetDoc(msgspec.Struct):
+    """What a ref points to."""
+
+    sha: str
+    type: str = ""
+
+
+class RefDoc(msgspec.Struct):
+    """A git ref."""
+
+    object: TargetDoc
+
+
+class LockNote(msgspec.Struct):
+    """What a tag object says about who has an issue."""
+
+    lock: str = ""
+    fleet: str = ""
+    since: str = ""
+
+
+class TagDoc(msgspec.Struct):
+    """An annotated tag."""
+
+    message: str = ""
+
+    def note(self) -> LockNote:
+        """Return whose it is; nobody's that is known, if somebody else made the tag."""
+        try:
+            return msgspec.convert(json.loads(self.message), LockNote)
+        except (ValueError, RecursionError):
+            return LockNote()
+
+
+def read_document(body: bytes, kind: type[DocT]) -> DocT:
+    """Return the document, or raise `MsgspecError`."""
+    return msgspec.json.decode(body, type=kind)
