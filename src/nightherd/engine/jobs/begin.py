@@ -22,6 +22,7 @@ from nightherd.engine.sessions.external_turns import (
     placed,
 )
 from nightherd.model.agents.agent import Agent
+from nightherd.model.chat.credentials import without_credentials
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.jobs.job import Job, JobTexts
 from nightherd.model.jobs.lost import WORKER_GONE
@@ -306,7 +307,7 @@ def request_for(
         runtime_session_id=known,
         values=values_of(agent, texts.inputs),
         inputs=texts.inputs,
-        environment=context.environment,
+        environment=without_credentials(context.environment, context.agents.values()),
         protected=context.protected,
         prices=context.prices,
         secrets=context.secrets,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.workspaces.elsewhere import environment_in
 from nightherd.errors import ContainerEngineError, WorkspaceError
+from nightherd.model.chat.credentials import without_credentials
 from nightherd.model.hooks import ShellCommand
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.jobs.job import Job
@@ -86,7 +87,11 @@ async def _run(
         job_id=job.id,
         body=b"",
         working_directory=directory,
-        environment=environment_in(workspace, directory, context.environment),
+        environment=environment_in(
+            workspace,
+            directory,
+            without_credentials(context.environment, context.agents.values()),
+        ),
         secrets=context.secrets,
         container=container,
     )
