@@ -92,6 +92,7 @@ def test_process_that_replaces_the_socket_is_never_asked(
                 seen += await process.stdout.receive()
                 with pytest.raises(ContainerGoneError, match="in the place of"):
                     await box.run("echo never")
+                seen += await process.stdout.receive()
                 await process.stop()
                 await process.stdout.drain(seen.extend)
             return bytes(seen), box.id

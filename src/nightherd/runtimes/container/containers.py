@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -50,6 +51,8 @@ ABANDONED_S = 600.0
 IN_USE = ("running", "paused", "restarting")
 ENDED = ("exited", "dead")
 KEEPER_MARK = "NIGHTHERD_KEEPER"
+FOLDER, NO_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*"), "-"
+"""Names of containers' directories, and one that none has."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,8 +140,12 @@ class Containers:
                 is_kept = is_kept and await running.place.release(IDLE)
                 self.keepers.discard(running.place)
                 running.place.close()
-                if is_kept:
-                    await self._remove_idle(engine, wanted)
+                # One whose socket the agent has removed is of no use to the next job.
+                if is_kept and await _is_idle(running.place) is not None:
+                    with suppress(
+                        NightherdError
+                    ):  # the engine is gone; the job is done all the same
+                        await self._remove_idle(engine, wanted)
                 else:
                     await self._remove(engine, running.id, running.place.directory.parent)
 
@@ -300,9 +307,10 @@ class Containers:
             is_fit = labels.get(TERMS_LABEL) == terms and found.get("State") == "running"
             if is_fit:
                 with suppress(NightherdError, OSError):
-                    self._record(engine, container, wanted, folder)
                     place = await self._leased(engine, container, wanted, folder)
                     if place is not None:
+                        # Not before: the job that has it would lose it with ours.
+                        self._record(engine, container, wanted, folder)
                         return Running(
                             id=container,
                             place=place,
@@ -354,12 +362,7 @@ class Containers:
 
     async def _is_idle(self, engine: Engine, found: Mapping[str, Any]) -> bool:
         place = await self._place(engine, str(found["Id"]), self._folder(found))
-        if place is None:
-            return False
-        try:
-            return await to_thread.run_sync(place.is_idle)
-        except ContainerGoneError:
-            return False
+        return place is not None and await _is_idle(place) is True
 
     async def _place(self, engine: Engine, container: str, folder: Path) -> ContainerPlace | None:
         """A container that some worker has made; None when it is gone."""
@@ -370,10 +373,20 @@ class Containers:
         return ContainerPlace(directory=folder / "run", init_pid=int(state["Pid"]))
 
     def _folder(self, found: Mapping[str, Any]) -> Path:
-        return self.root / str((found.get("Labels") or {}).get(FOLDER_LABEL, "-"))
+        name = str((found.get("Labels") or {}).get(FOLDER_LABEL, NO_FOLDER))
+        # Others can make a container with our labels, or have them in an image.
+        return self.root / (name if FOLDER.fullmatch(name) else NO_FOLDER)
 
     async def _remove(self, engine: Engine, container: str, folder: Path) -> None:
         """Remove a container with everything that runs in it, and its directory. What fails is left for the next sweep."""
         with suppress(NightherdError):
             await engine.remove(container, force=True)
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+async def _is_idle(place: ContainerPlace) -> bool | None:
+    """Whether no worker has it leased; None when its process 1 cannot be asked."""
+    try:
+        return await to_thread.run_sync(place.is_idle)
+    except ContainerGoneError:
+        return None
