@@ -46,6 +46,7 @@ from nightherd.ports import (
     Transcripts,
     WorkspaceFiles,
 )
+from nightherd.ports.outgoing_files import OutgoingFiles
 from nightherd.views.workflows.gate_artifact import Artifacts
 
 EndExecutions = Callable[[Collection[ExecutionId]], Awaitable[Mapping[ExecutionId, str]]]
@@ -216,6 +217,8 @@ class WorkerContext(FleetContext, frozen=True, kw_only=True):
     """Returns what remembers the setup commands of workspaces; None where none can be run."""
     commands: HookCarrier | None = None
     """Runs setup commands; None where none can be run."""
+    outgoing_files: OutgoingFiles | None = None
+    """Keeps files that agents send into conversations; None where they can send none."""
     settings_in: Callable[[Agent], Mapping[str, str]] = lambda agent: {}
     """Returns fingerprints of Claude's settings files in an agent's directory, by name."""
     shared_noticed: set[str] = msgspec.field(default_factory=set)

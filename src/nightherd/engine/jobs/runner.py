@@ -14,6 +14,7 @@ from contextlib import closing
 import msgspec
 from msgspec.structs import replace
 
+from nightherd.engine.chat.send_file import servers_for_turn
 from nightherd.engine.children import is_unwanted
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.abandoned import finish_ending
@@ -283,7 +284,10 @@ class JobRunner(msgspec.Struct, kw_only=True):
             environment=self.workspace.environment(request.environment),
             workspace=self.workspace.top,
             borrowed=self.workspace.borrowed,
-            injected_servers=self.injected,
+            injected_servers=(
+                *self.injected,
+                *servers_for_turn(self.job, self.agent, self.workspace.top, self.context),
+            ),
         )
 
     async def _end(self, stop: Stop) -> Stop:

@@ -30,14 +30,25 @@ class PlatformLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of one answer; a longer answer is sent as a file."""
     buttons: int
     """Buttons in one message."""
+    file_bytes: int
+    """Of one file that is sent."""
 
 
 LIMITS = {
     # Slack truncates at 40,000 and shows "see more" long before; 4,000 is what it recommends.
-    Platform.SLACK: PlatformLimits(characters=3_900, longest_code=3_000, most_parts=6, buttons=5),
-    Platform.DISCORD: PlatformLimits(characters=2_000, longest_code=1_500, most_parts=8, buttons=5),
+    Platform.SLACK: PlatformLimits(
+        characters=3_900, longest_code=3_000, most_parts=6, buttons=5, file_bytes=50_000_000
+    ),
+    # Discord takes no more from a bot where the server has no boosts.
+    Platform.DISCORD: PlatformLimits(
+        characters=2_000, longest_code=1_500, most_parts=8, buttons=5, file_bytes=10_000_000
+    ),
     Platform.TERMINAL: PlatformLimits(
-        characters=1_000_000, longest_code=1_000_000, most_parts=1, buttons=9
+        characters=1_000_000,
+        longest_code=1_000_000,
+        most_parts=1,
+        buttons=9,
+        file_bytes=50_000_000,
     ),
 }
 
