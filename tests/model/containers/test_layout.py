@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nightherd.model.containers.layout import SharedFiles, lay_out, leading_out
+from nightherd.model.containers.policy import Mount
 
 
 def seen(shared: SharedFiles, links: dict[str, str] | None = None) -> dict[str, tuple[str, bool]]:
@@ -42,6 +43,22 @@ def test_directory_that_may_be_read_is_mounted_wherever_it_is() -> None:
     shared = SharedFiles(working_directory="/srv/shop", read_only=("/srv/plugins/a",))
 
     assert seen(shared)["/srv/plugins/a"] == ("/srv/plugins/a", True)
+
+
+def test_what_is_protected_and_hidden_is_so_in_a_volume_too() -> None:
+    shared = SharedFiles(
+        working_directory="/srv/desk",
+        protected=("/srv/shop/nightherd.yaml",),
+        hidden_files=("/srv/shop/.env",),
+        hidden_directories=("/srv/shop/.nightherd",),
+        volumes=(Mount(source="/srv/shop", target="/shop"),),
+    )
+    layout = lay_out(shared, nothing="/nothing", exists=lambda path: True)
+
+    assert seen(shared)["/shop/nightherd.yaml"] == ("/srv/shop/nightherd.yaml", True)
+    assert seen(shared)["/shop/.env"] == ("/nothing", True)
+    assert set(layout.tmpfs) == {"/shop/.nightherd"}
+    assert "/shop" not in seen(shared), "the volume itself is mounted by the policy"
 
 
 def test_link_that_an_agent_has_put_in_the_place_of_a_protected_file_is_not_followed() -> None:

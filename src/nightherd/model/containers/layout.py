@@ -35,6 +35,8 @@ class SharedFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Directories of which nothing is seen."""
     hidden_files: tuple[str, ...] = ()
     """Files that are empty inside."""
+    volumes: tuple[Mount, ...] = ()
+    """What is mounted besides: what is protected or hidden is so under its names there too."""
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,20 +70,21 @@ def lay_out(
         path for path in _once(shared.read_only) if exists(path) and not _names(path, writable)
     ]
     mounts = writable + [Mount(source=path, target=path, is_read_only=True) for path in alone]
+    shown = [*writable, *shared.volumes]
     for path in _once((*shared.read_only, *shared.protected)):
         mounts += [
             Mount(source=path, target=name, is_read_only=True)
-            for name in _names(path, writable)
+            for name in _names(path, shown)
             if exists(path) and real_path(path) == path
         ]
     for path in _once(shared.hidden_files):
-        names = _names(path, writable) if exists(path) else ()
+        names = _names(path, shown) if exists(path) else ()
         mounts += [Mount(source=nothing, target=name, is_read_only=True) for name in names]
     hidden = {
         name: PASSABLE
         for path in _once(shared.hidden_directories)
         if exists(path)
-        for name in _names(path, writable)
+        for name in _names(path, shown)
     }
     closed = {
         path: PASSABLE

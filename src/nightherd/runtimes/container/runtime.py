@@ -23,6 +23,7 @@ from nightherd.model.containers.layout import (
     lay_out,
     leading_out,
 )
+from nightherd.model.containers.mounts import is_within
 from nightherd.model.containers.policy import ContainerNetwork, ContainerPolicy
 from nightherd.model.containers.user import Ids, check_readable, choose_user, owner_outside
 from nightherd.model.containers.variables import TOKEN, variables_inside
@@ -196,6 +197,7 @@ class ContainerRuntime:
     ) -> tuple[Wanted, Path | None]:
         agent = request.agent
         _check_links(request, policy)
+        _check_state(request, os.path.realpath(self._state_dir))
         directory = os.path.realpath(agent.working_directory)
         if not Path(directory).is_dir():
             raise RefusedError(f"there is no directory {directory} to run in")
@@ -241,18 +243,20 @@ class ContainerRuntime:
         # An agent that works below the top of its workspace has its repository there.
         top = () if request.workspace is None else (os.path.realpath(request.workspace),)
         is_read_only = policy.has_read_only_workspace
+        more = tuple(map(os.path.realpath, agent.add_dirs))
         return lay_out(
             SharedFiles(
                 working_directory=directory,
                 is_read_only=is_read_only,
                 directories=(
                     *(() if is_read_only else top),
-                    *map(os.path.realpath, agent.add_dirs),
+                    *more,
                     *(() if config is None else (str(config),)),
                 ),
                 read_only=(
                     # The user's own git would obey hooks and settings that the agent writes there.
                     *(git_directories(directory) if is_shared else ()),
+                    *(git for one in more if one not in top for git in git_directories(one)),
                     *(path for path in top if is_read_only and path != directory),
                     *request.borrowed,
                     *(os.path.realpath(plugin.path) for plugin in agent.plugins),
@@ -260,6 +264,9 @@ class ContainerRuntime:
                 protected=tuple(file for file in files if Path(file).name != DOTENV),
                 hidden_directories=(state, f"{state}-workspaces"),
                 hidden_files=tuple(file for file in files if Path(file).name == DOTENV),
+                volumes=tuple(
+                    replace(one, source=os.path.realpath(one.source)) for one in policy.volumes
+                ),
             ),
             nothing=str(_empty_file(self._containers.root)),
             exists=os.path.lexists,
@@ -362,6 +369,16 @@ def _check_links(request: RuntimeRequest, policy: ContainerPolicy) -> None:
             f"{path} is not mounted into a container: it is reached by a link that the agent could have made",
             hint="name the directory itself",
         )
+
+
+def _check_state(request: RuntimeRequest, state: str) -> None:
+    """Refuse directories of the state: they hold what other agents said, and what nightherd relies on."""
+    for path in (request.agent.working_directory, *request.agent.add_dirs):
+        if is_within(os.path.realpath(path), state):
+            raise RefusedError(
+                f"{path} is not mounted into a container: it is part of the state directory",
+                hint="name another directory; the fleet file may give one of these with docker.volumes",
+            )
 
 
 def _empty_file(root: Path) -> Path:
