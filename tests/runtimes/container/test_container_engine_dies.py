@@ -47,3 +47,39 @@ def test_jobs_survive_a_dead_engine_and_its_restart(
         herd.wait_for_statuses(lambda statuses: set(statuses.values()) == {"completed"})
         wait_until(lambda: herd.containers() == [])
     assert (herd.work / "steps").read_text() == "first\nlast\n"
+
+
+@pytest.mark.timeout(200)
+def test_job_continues_when_its_engine_is_restarted_in_the_middle_of_a_turn(
+    own_docker_engine: DockerEngine, tmp_path: Path
+) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    script = [bash("echo first >> steps"), bash(HELD), bash("echo last >> steps"), {"say": "done"}]
+    agents = [{"name": "player", "script": script}]
+    herd = ContainerHerd(root, own_docker_engine, ensure_image(own_docker_engine), agents)
+
+    with herd.started("start") as daemon:
+        wait_until((root / ".nightherd" / "state.yaml").exists)
+        assert herd.nightherd("run", "player", "-p", "go", "--detach").returncode == 0
+        first = herd.wait_for_container()
+        wait_until(lambda: is_whole(herd.work / "begun"))
+        own_docker_engine.stop()  # ends its containers
+        wait_until(lambda: herd.statuses() != {} and is_cut_off(herd))
+        own_docker_engine.start()
+        herd.wait_until_completed()
+        wait_until(lambda: herd.containers() == [])
+        daemon.terminate()
+        daemon.wait()
+
+    assert (herd.work / "steps").read_text() == "first\nlast\n"
+    assert herd.results()[1].startswith("interrupted")
+    ids = herd.container_ids()
+    assert ids[0] == first
+    assert len(set(ids)) == len(ids) == 2
+
+
+def is_cut_off(herd: ContainerHerd) -> bool:
+    """Whether the job has noticed that its container ended, or that there is no engine."""
+    codes = {line.get("code") for line in herd.journal()}
+    return bool(codes & {"container_gone", "container_engine"})
