@@ -45,7 +45,7 @@ async def test_costs_by_each_split_are_those_of_the_api(
     assert costs["total"]["jobs"] == 3
     await expect(page.get_by_text("for 3 jobs")).to_be_visible()
     await page.get_by_role("combobox", name="Agent").select_option("talker")
-    await expect(page.get_by_text("for 1 jobs")).to_be_visible()
+    await expect(page.get_by_text("for 1 job,")).to_be_visible()
     await page.get_by_role("combobox", name="Time").select_option("30d")
     await page.get_by_role("combobox", name="Agent").select_option("hello")
     await expect(page.get_by_role("img", name=re.compile("^Costs of 30 days"))).to_be_visible()

@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 
 import { get, getPage, post } from "../api/client";
 import type { JobRow, Schemas } from "../api/types";
+import { shortId } from "../jobs/job_text";
 import { useAddressPart } from "../shell/address";
 import { useActing } from "../shell/acting";
 import { notify, notifyError } from "../shell/toasts";
@@ -155,7 +156,7 @@ function NewestJobs({ agent }: { agent: string }) {
                 to={`/jobs/${job.id}`}
                 className="font-mono text-xs text-accent hover:underline"
               >
-                {job.id}
+                {shortId(job.id)}
               </Link>
             ),
           },

@@ -2119,6 +2119,23 @@ export interface components {
             phases: components["schemas"]["Phase"][];
         };
         /**
+         * BotRow
+         * @description How a bot is doing.
+         */
+        BotRow: {
+            agent: string;
+            bot: string;
+            connected_at: string | null;
+            error: string | null;
+            failed_posts: number;
+            last_failure: string | null;
+            name: string | null;
+            platform: string;
+            since: string | null;
+            status: string;
+            waiting_messages: number;
+        };
+        /**
          * BulkDocument
          * @description What became of the jobs of one request, or would, and how many of each there are.
          */
@@ -5128,6 +5145,7 @@ export interface components {
          */
         StatusDocument: {
             agents: components["schemas"]["AgentRow"][];
+            bots: components["schemas"]["BotRow"][];
             daemon: components["schemas"]["DaemonRow"] | null;
             failed_hooks: components["schemas"]["FailedHookRow"][];
             failing_notify_targets: components["schemas"]["FailingTargetRow"][];

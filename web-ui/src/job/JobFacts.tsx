@@ -2,10 +2,17 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
 import { startText } from "../jobs/job_text";
+import { SaveLinks } from "../shell/SaveLinks";
 import { Section } from "../ui/Page";
 import { Ago } from "../ui/time";
 import { useWorkspace } from "./CopyResume";
 import type { JobDocument } from "./documents";
+import { jobPath } from "./job_source";
+
+const FORMATS = [
+  ["html", "page"],
+  ["jsonl", "journal"],
+] as const;
 
 /** Where a job comes from, where it works, and when it did what. */
 export function JobFacts({ job }: { job: JobDocument }) {
@@ -35,6 +42,10 @@ export function JobFacts({ job }: { job: JobDocument }) {
     if (workspace.kept_because !== null) facts.push(["kept because", workspace.kept_because]);
   }
   if (job.output_file !== null) facts.push(["output file", <Code key="o">{job.output_file}</Code>]);
+  facts.push([
+    "export",
+    <SaveLinks key="e" path={`${jobPath(job.id)}/export`} name={job.id} formats={FORMATS} />,
+  ]);
   return (
     <Section title="Facts">
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-0.5 text-sm">

@@ -86,6 +86,12 @@ export default function JobPage() {
     (item: Item) => <ForkButton item={item} onFork={startFork} />,
     [startFork],
   );
+  const isRunning = job.data?.status === "running";
+  const lostSince = job.data?.lost?.since ?? null;
+  const progress = useMemo(
+    () => (isRunning ? { lastAt, lostSince } : null),
+    [isRunning, lastAt, lostSince],
+  );
   const errors = useMemo(() => (outline.data?.errors ?? []).map((row) => row.seq), [outline.data]);
 
   if (job.isPending) return <Loading />;
@@ -109,7 +115,9 @@ export default function JobPage() {
       searchAll={searchAll}
     />
   );
-  const outlinePane = outline.data && <OutlinePane outline={outline.data} onGo={go} />;
+  const outlinePane = outline.data && (
+    <OutlinePane outline={outline.data} progress={progress} onGo={go} />
+  );
   const details = <JobDetails job={job.data} onFork={startFork} />;
   const scroll = "min-h-0 overflow-y-auto";
   return (
@@ -126,7 +134,7 @@ export default function JobPage() {
         }
       />
       {outline.data !== undefined && (isWide || tab === "outline") && (
-        <TimelineView outline={outline.data} onGo={go} />
+        <TimelineView outline={outline.data} progress={progress} onGo={go} />
       )}
       {isWide ? (
         <div className="flex min-h-0 flex-1">

@@ -5,15 +5,24 @@ import { classes } from "../ui/classes";
 import { spanText, useNow } from "../ui/time";
 import { isOpen, type Outline } from "./documents";
 import { outlineRows, type OutlineRow } from "./outline_rows";
+import type { Progress } from "./timeline";
 
 const ROW =
   "flex min-h-9 w-full flex-col justify-center px-3 py-1 text-left text-sm hover:bg-hover";
 
 /** The job from beginning to end as a list; each row leads to its place in the transcript. */
-export function OutlinePane({ outline, onGo }: { outline: Outline; onGo: (seq: number) => void }) {
+export function OutlinePane({
+  outline,
+  progress,
+  onGo,
+}: {
+  outline: Outline;
+  progress: Progress | null;
+  onGo: (seq: number) => void;
+}) {
   const now = useNow();
   const end = isOpen(outline) ? now : 0;
-  const rows = useMemo(() => outlineRows(outline, end), [outline, end]);
+  const rows = useMemo(() => outlineRows(outline, end, progress), [outline, end, progress]);
   if (rows.length === 0) return <p className="p-3 text-sm text-faint">Nothing has happened yet.</p>;
   return (
     <ol aria-label="Outline" className="flex flex-col py-1">
@@ -43,6 +52,7 @@ function Line({ row }: { row: OutlineRow }) {
             "min-w-0 [overflow-wrap:anywhere]",
             row.kind === "gap" && "text-wait",
             row.kind === "child" && "text-lost",
+            row.kind === "open" && "text-busy",
           )}
         >
           {row.kind === "child" && "↳ "}

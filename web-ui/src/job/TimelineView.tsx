@@ -4,7 +4,7 @@ import { useMemo } from "react";
 import { classes } from "../ui/classes";
 import { spanText, useNow } from "../ui/time";
 import { isOpen, type Outline } from "./documents";
-import { timelineOf, type Bar } from "./timeline";
+import { timelineOf, type Bar, type Progress } from "./timeline";
 
 const TONES: Record<Bar["kind"], string> = {
   work: "bg-accent opacity-70",
@@ -12,13 +12,22 @@ const TONES: Record<Bar["kind"], string> = {
   error: "bg-bad",
   gap: "hatched border border-edge",
   child: "bg-lost",
+  open: "border border-dashed border-busy bg-busy-soft",
 };
 
 /** When the job worked, waited and was dead; a click goes there in the transcript. */
-export function TimelineView({ outline, onGo }: { outline: Outline; onGo: (seq: number) => void }) {
+export function TimelineView({
+  outline,
+  progress,
+  onGo,
+}: {
+  outline: Outline;
+  progress: Progress | null;
+  onGo: (seq: number) => void;
+}) {
   const now = useNow();
   const end = isOpen(outline) ? now : 0;
-  const line = useMemo(() => timelineOf(outline, end), [outline, end]);
+  const line = useMemo(() => timelineOf(outline, end, progress), [outline, end, progress]);
   if (line === null) return null;
   const lanes: [string, Bar[]][] = [
     ["work", line.work],
@@ -68,9 +77,14 @@ export function TimelineView({ outline, onGo }: { outline: Outline; onGo: (seq: 
 }
 
 function BarView({ bar, onGo }: { bar: Bar; onGo: (seq: number) => void }) {
-  const title = `${bar.label}, ${spanText(bar.seconds)}`;
+  const failed = bar.errors === 0 ? "" : bar.errors === 1 ? ", 1 error" : `, ${bar.errors} errors`;
+  const title = `${bar.label}, ${spanText(bar.seconds)}${failed}`;
   const style = { left: `${bar.from * 100}%`, width: `max(2px, ${bar.length * 100}%)` };
-  const look = classes("absolute inset-y-0 rounded-sm hover:opacity-100", TONES[bar.kind]);
+  const look = classes(
+    "absolute inset-y-0 rounded-sm hover:opacity-100",
+    TONES[bar.kind],
+    bar.errors > 0 && bar.kind !== "error" && "border-b-3 border-bad",
+  );
   if (bar.job !== null) {
     return (
       <Link to={`/jobs/${bar.job}`} title={title} className={look} style={style}>

@@ -1,11 +1,11 @@
 /** The outline of a job as a list in the order of time: what it did, when nothing worked on it, and who worked for it. */
 
-import { gapLabel } from "./timeline";
+import { gapLabel, openSpan, type Progress } from "./timeline";
 import type { Outline } from "./documents";
 
 export interface OutlineRow {
   key: string;
-  kind: "work" | "gap" | "child";
+  kind: "work" | "gap" | "child" | "open";
   name: string;
   detail: string;
   at: string;
@@ -16,8 +16,12 @@ export interface OutlineRow {
   job: string | null;
 }
 
-/** Return the rows; `now` ends what has no end yet. */
-export function outlineRows(outline: Outline, now: number): OutlineRow[] {
+/** Return the rows; `now` ends what has no end yet, `progress` is of a job that runs. */
+export function outlineRows(
+  outline: Outline,
+  now: number,
+  progress: Progress | null = null,
+): OutlineRow[] {
   const seconds = (start: string, end: string | null) =>
     Math.max(0, (end === null ? now : Date.parse(end)) - Date.parse(start)) / 1_000;
   const rows: OutlineRow[] = [
@@ -58,7 +62,22 @@ export function outlineRows(outline: Outline, now: number): OutlineRow[] {
       job: child.id,
     })),
   ];
-  return rows.sort((left, right) => Date.parse(left.at) - Date.parse(right.at));
+  rows.sort((left, right) => Date.parse(left.at) - Date.parse(right.at));
+  const open = openSpan(outline, now, progress);
+  if (open !== null) {
+    rows.push({
+      key: "open",
+      kind: open.kind,
+      name: open.label,
+      detail: "",
+      at: new Date(open.start).toISOString(),
+      seconds: open.seconds,
+      errors: 0,
+      seq: outline.last_seq,
+      job: null,
+    });
+  }
+  return rows;
 }
 
 /** Name turns: `Turn 3`, `Turns 3 to 8`; nothing for what is before the first turn. */

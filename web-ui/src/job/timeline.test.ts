@@ -161,3 +161,44 @@ it("shows no work in dead time, also where the outcome of a cut off call is reco
   const other = timelineOf({ ...outline, segments: [silent] }, Date.parse(at(50)));
   expect(other?.work.map(({ seconds }) => seconds)).toEqual([0]);
 });
+
+it("shows a running job until now, with the time since its last event", () => {
+  const progress = { lastAt: at(60), lostSince: null };
+  const done = { ...outline, gaps: [] };
+  const line = timelineOf(done, Date.parse(at(100)), progress);
+  expect(line?.end).toBe(Date.parse(at(100)));
+  expect(line?.work.at(-1)).toMatchObject({ kind: "open", from: 0.5, length: 0.5, seconds: 40 });
+  expect(outlineRows(done, Date.parse(at(100)), progress).at(-1)).toMatchObject({
+    kind: "open",
+    name: "at work since the last event",
+    seconds: 40,
+  });
+});
+
+it("shows a lost worker as dead time, and nothing more of a job that waits", () => {
+  const now = Date.parse(at(100));
+  const done = { ...outline, gaps: [] };
+  const lost = { lastAt: at(60), lostSince: at(70) };
+  const line = timelineOf(done, now, lost);
+  expect(line?.gaps).toMatchObject([{ label: "worker lost", from: 0.7, seconds: 30 }]);
+  expect(line?.work).toHaveLength(2);
+  expect(timelineOf(done, now, null)?.end).toBe(Date.parse(at(50)));
+  const gap = { reason: "approval", start: at(50), end: null, after_seq: 9, before_seq: null };
+  const waiting = {
+    ...outline,
+    gaps: [{ ...gap, text: "", code: null, until: null, no_worker_until: null }],
+  };
+  expect(timelineOf(waiting, now, { lastAt: at(50), lostSince: null })?.work).toHaveLength(2);
+});
+
+it("marks a stretch in which some steps failed, and calls one an error only if all did", () => {
+  const [first] = outline.segments;
+  if (first === undefined) throw new Error("no segment");
+  const many = { ...first, steps: 128, tools: 60, errors: 2 };
+  const one = { ...first, first_seq: 5, steps: 1, tools: 1, errors: 1 };
+  const line = timelineOf({ ...outline, segments: [many, one] }, 0);
+  expect(line?.work).toMatchObject([
+    { kind: "tool", errors: 2 },
+    { kind: "error", errors: 1 },
+  ]);
+});

@@ -4,7 +4,8 @@ import type { Gap, Outline, Segment } from "./documents";
 
 export interface Bar {
   key: string;
-  kind: "work" | "tool" | "error" | "gap" | "child";
+  /** `open` lasts: a worker has the job, and nothing is recorded yet of what it does. */
+  kind: "work" | "tool" | "error" | "gap" | "child" | "open";
   label: string;
   /** Place and length as parts of the whole, from 0 to 1. */
   from: number;
@@ -12,6 +13,16 @@ export interface Bar {
   seq: number | null;
   job: string | null;
   seconds: number;
+  /** How many of its steps failed. */
+  errors: number;
+}
+
+/** What is known of a job that runs. */
+export interface Progress {
+  /** When it recorded something last. */
+  lastAt: string | null;
+  /** Since when its worker is gone; null while that is alive. */
+  lostSince: string | null;
 }
 
 export interface Timeline {
@@ -36,11 +47,20 @@ export const GAP_REASONS: Record<string, string> = {
   error: "after an error",
 };
 
-/** Return the timeline of a job; null before its first event. `now` ends what has no end yet. */
-export function timelineOf(outline: Outline, now: number): Timeline | null {
+/** Return the timeline of a job; null before its first event. `now` ends what has no end yet, `progress` is of a job that runs. */
+export function timelineOf(
+  outline: Outline,
+  now: number,
+  progress: Progress | null = null,
+): Timeline | null {
   if (outline.first_at === null || outline.last_at === null) return null;
   const start = Date.parse(outline.first_at);
-  const ends = [Date.parse(outline.last_at), ...outline.gaps.map((gap) => endOf(gap, now))];
+  const open = openSpan(outline, now, progress);
+  const ends = [
+    Date.parse(outline.last_at),
+    ...outline.gaps.map((gap) => endOf(gap, now)),
+    ...(open === null ? [] : [now]),
+  ];
   const end = Math.max(...ends, start + 1);
   const span = end - start;
   const place = (from: number, to: number) => ({
@@ -48,31 +68,50 @@ export function timelineOf(outline: Outline, now: number): Timeline | null {
     length: clamp((Math.max(to, from) - from) / span),
     seconds: Math.max(0, to - from) / 1000,
   });
+  const barOf = (span: OpenSpan): Bar => ({
+    key: "open",
+    kind: span.kind,
+    label: span.label,
+    seq: outline.last_seq,
+    job: null,
+    errors: 0,
+    ...place(span.start, now),
+    seconds: span.seconds,
+  });
   return {
     start,
     end,
-    work: outline.segments.map((segment) => ({
-      key: `segment:${segment.first_seq}`,
-      kind: segment.errors > 0 ? "error" : segment.tools > 0 ? "tool" : "work",
-      label: segment.label || segment.kind,
-      seq: segment.first_seq,
-      job: null,
-      ...place(Date.parse(segment.start), workedUntil(segment, outline.gaps)),
-    })),
-    gaps: outline.gaps.map((gap) => ({
-      key: `gap:${gap.after_seq}:${gap.start}`,
-      kind: "gap",
-      label: gapLabel(gap),
-      seq: gap.before_seq ?? gap.after_seq,
-      job: null,
-      ...place(Date.parse(gap.start), endOf(gap, now)),
-    })),
+    work: [
+      ...outline.segments.map((segment): Bar => ({
+        key: `segment:${segment.first_seq}`,
+        kind: segmentKind(segment),
+        label: segment.label || segment.kind,
+        seq: segment.first_seq,
+        job: null,
+        errors: segment.errors,
+        ...place(Date.parse(segment.start), workedUntil(segment, outline.gaps)),
+      })),
+      ...(open?.kind === "open" ? [barOf(open)] : []),
+    ],
+    gaps: [
+      ...outline.gaps.map((gap): Bar => ({
+        key: `gap:${gap.after_seq}:${gap.start}`,
+        kind: "gap",
+        label: gapLabel(gap),
+        seq: gap.before_seq ?? gap.after_seq,
+        job: null,
+        errors: 0,
+        ...place(Date.parse(gap.start), endOf(gap, now)),
+      })),
+      ...(open?.kind === "gap" ? [barOf(open)] : []),
+    ],
     children: outline.children.map((child) => ({
       key: child.id,
       kind: "child",
       label: `${child.agent} (${child.status})`,
       seq: null,
       job: child.id,
+      errors: 0,
       ...place(
         Date.parse(child.started_at ?? child.created_at),
         child.finished_at === null ? now : Date.parse(child.finished_at),
@@ -85,6 +124,37 @@ export function timelineOf(outline: Outline, now: number): Timeline | null {
       at: clamp((Date.parse(checkpoint.at) - start) / span),
     })),
   };
+}
+
+export interface OpenSpan {
+  kind: "open" | "gap";
+  label: string;
+  start: number;
+  /** Since the last event, or since the worker was lost. */
+  seconds: number;
+}
+
+/** Return what a running job does now; null for one that waits, and for one that has ended. */
+export function openSpan(
+  outline: Pick<Outline, "gaps" | "last_at">,
+  now: number,
+  progress: Progress | null,
+): OpenSpan | null {
+  if (progress === null || outline.last_at === null) return null;
+  if (outline.gaps.some((gap) => gap.end === null)) return null;
+  const { lastAt, lostSince } = progress;
+  const start = Date.parse(lostSince ?? outline.last_at);
+  const since = lostSince === null ? Date.parse(lastAt ?? outline.last_at) : start;
+  const seconds = Math.max(0, now - since) / 1_000;
+  return lostSince === null
+    ? { kind: "open", label: "at work since the last event", start, seconds }
+    : { kind: "gap", label: GAP_REASONS.crash ?? "", start, seconds };
+}
+
+/** A stretch of many steps is not an error because a few of them failed. */
+function segmentKind(segment: Segment): Bar["kind"] {
+  if (segment.errors >= Math.max(1, segment.steps)) return "error";
+  return segment.tools > 0 ? "tool" : "work";
 }
 
 /**

@@ -15,14 +15,14 @@ export function RunRows({ rows, label }: { rows: readonly RunRow[]; label: strin
           data-row={run.id}
           className="flex flex-wrap items-center gap-x-3 gap-y-0.5 border-b border-line px-3 py-2 text-sm last:border-0 focus-within:bg-hover hover:bg-hover"
         >
-          <span className="shrink-0 md:w-28">
+          <span className="order-1 shrink-0 md:order-none md:w-28">
             <State status={run.status} />
           </span>
-          <span className="min-w-0 flex-1 basis-60">
+          <span className="min-w-0 flex-1 md:basis-60">
             <Link
               to={`/runs/${run.id}`}
               data-row-link
-              className="inline-flex min-h-10 items-center gap-2 font-medium hover:underline md:min-h-0"
+              className="inline-flex min-h-10 flex-wrap items-center gap-x-2 font-medium hover:underline md:min-h-0"
             >
               {run.workflow}
               <span className="font-mono text-xs font-normal text-faint">{run.id.slice(-6)}</span>
@@ -31,7 +31,7 @@ export function RunRows({ rows, label }: { rows: readonly RunRow[]; label: strin
               {aboutText(run)}
             </span>
           </span>
-          <span className="flex w-full flex-wrap gap-x-3 text-xs text-soft tabular-nums md:w-auto md:text-sm">
+          <span className="order-2 flex w-full flex-wrap gap-x-3 text-xs text-soft tabular-nums md:order-none md:w-auto md:text-sm">
             <span className="md:w-20 md:text-right">{usdText(run.cost_usd)}</span>
             <span className="md:w-24 md:text-right">
               <Took run={run} />

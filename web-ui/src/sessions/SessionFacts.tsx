@@ -1,8 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
-import { saveFile } from "../api/save";
-import { useIsOnline } from "../live/live";
+import { SaveLinks } from "../shell/SaveLinks";
 import { notifyError } from "../shell/toasts";
 import { copyText } from "../ui/copy";
 import { countText, usdText } from "../ui/money";
@@ -91,28 +90,10 @@ const FORMATS = [
 
 /** The session as a file to keep or to send. */
 function Exports({ session }: { session: SessionDocument }) {
-  const isOnline = useIsOnline();
   const isClaude = resumeCommand(session) !== null;
   const formats = isClaude ? [...FORMATS, ["claude", "transcript for claude"] as const] : FORMATS;
   return (
-    <span className="flex flex-wrap gap-x-3">
-      {formats.map(([format, text]) => (
-        <button
-          key={format}
-          type="button"
-          disabled={!isOnline}
-          {...(!isOnline && { title: "The daemon does not answer" })}
-          onClick={() =>
-            void saveFile(`${sessionPath(session.id)}/export`, { format }, session.id).catch(
-              notifyError,
-            )
-          }
-          className="inline-flex min-h-11 items-center text-accent underline disabled:text-faint md:min-h-0"
-        >
-          {text}
-        </button>
-      ))}
-    </span>
+    <SaveLinks path={`${sessionPath(session.id)}/export`} name={session.id} formats={formats} />
   );
 }
 

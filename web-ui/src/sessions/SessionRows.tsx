@@ -29,17 +29,17 @@ export function SessionRows({ rows, picks }: { rows: readonly SessionRow[]; pick
               onChange={() => picks.toggle(session.id)}
             />
           </label>
-          <span className="shrink-0 md:w-24">
+          <span className="order-1 shrink-0 md:order-none md:w-24">
             <State
               status={session.lost === null ? session.status : "lost"}
               {...(session.lost !== null && { title: `its worker is gone: ${session.lost.job}` })}
             />
           </span>
-          <span className="min-w-0 flex-1 basis-60">
+          <span className="min-w-0 flex-1 md:basis-60">
             <Link
               to={`/sessions/${session.id}`}
               data-row-link
-              className="inline-flex min-h-11 items-center gap-2 font-medium hover:underline md:min-h-0"
+              className="inline-flex min-h-11 flex-wrap items-center gap-x-2 font-medium hover:underline md:min-h-0"
             >
               <span className="[overflow-wrap:anywhere]">{session.name ?? session.agent}</span>
               <span className="font-mono text-xs font-normal text-faint">
@@ -58,7 +58,7 @@ export function SessionRows({ rows, picks }: { rows: readonly SessionRow[]; pick
                 .join(" · ")}
             </span>
           </span>
-          <span className="flex w-full flex-wrap gap-x-3 text-xs text-soft tabular-nums md:w-auto md:text-sm">
+          <span className="order-2 flex w-full flex-wrap gap-x-3 pl-10 text-xs text-soft tabular-nums md:order-none md:w-auto md:pl-0 md:text-sm">
             <span className="md:w-28 md:text-right">{messagesText(session.message_count)}</span>
             <span className="md:w-16 md:text-right">
               {session.job_count === 1 ? "1 job" : `${session.job_count} jobs`}

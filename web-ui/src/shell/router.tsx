@@ -42,7 +42,10 @@ function NotFound() {
   return (
     <Page title="Not found">
       <Empty>
-        There is no page at this address. <Link to="/">Home</Link>
+        There is no page at this address.{" "}
+        <Link to="/" className="text-accent underline">
+          Home
+        </Link>
       </Empty>
     </Page>
   );

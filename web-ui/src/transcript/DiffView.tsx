@@ -5,6 +5,8 @@ import { diffLines, parseUnified, type DiffLine } from "./diff";
 
 const MARKS = { same: " ", added: "+", removed: "-" };
 const TONES = { same: "", added: "bg-good-soft", removed: "bg-bad-soft" };
+/** Screen readers say what was removed and added. */
+const ELEMENTS = { same: "div", added: "ins", removed: "del" } as const;
 const MOST_LINES = 2_000;
 
 /** The difference of two texts. */
@@ -36,12 +38,18 @@ function Lines({ lines, isMarked = false }: { lines: DiffLine[]; isMarked?: bool
   const shown = lines.slice(0, MOST_LINES);
   return (
     <>
-      {shown.map((line, place) => (
-        <div key={place} className={classes("px-2 whitespace-pre", TONES[line.kind])}>
-          {!isMarked && <span className="pr-2 text-faint select-none">{MARKS[line.kind]}</span>}
-          {line.text}
-        </div>
-      ))}
+      {shown.map((line, place) => {
+        const Element = ELEMENTS[line.kind];
+        return (
+          <Element
+            key={place}
+            className={classes("block px-2 whitespace-pre no-underline", TONES[line.kind])}
+          >
+            {!isMarked && <span className="pr-2 text-faint select-none">{MARKS[line.kind]}</span>}
+            {line.text}
+          </Element>
+        );
+      })}
       {lines.length > shown.length && (
         <p className="px-2 py-1 text-faint">{lines.length - shown.length} more lines</p>
       )}
