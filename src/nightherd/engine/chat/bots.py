@@ -77,6 +77,11 @@ class Bots:
                 one.context.signals.set_all()
         self._changed.set()
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables that bots log in with, as they are now."""
+        return self._environment
+
     def name(self, bot: BotId, name: str) -> None:
         """Take what a bot is called on its platform."""
         self._names[bot] = name

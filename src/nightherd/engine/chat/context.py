@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import anyio
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from nightherd.engine.contexts import FleetContext
 from nightherd.model.agents.agent import Agent
 from nightherd.model.chat.settings import BotSettings
+from nightherd.model.ids import SessionId
 from nightherd.model.worker import Worker
 from nightherd.ports import ChangeFeed, Probe, no_probe
 from nightherd.ports.chat import ChatConnection, Transcriber
@@ -54,6 +55,14 @@ class ChatSignals:
             signal.set()
 
 
+def unnoticed(name: str) -> None:
+    """Do nothing about a name."""
+
+
+async def nothing_to_rescue() -> None:
+    """Take every worker for alive."""
+
+
 class ChatContext(msgspec.Struct, kw_only=True):
     """The ports of one bot. All its parts share it, and only `fleet` is ever replaced: when the fleet has changed."""
 
@@ -77,6 +86,12 @@ class ChatContext(msgspec.Struct, kw_only=True):
     """Called when a job was submitted or resumed: the worker need not wait for its next look."""
     other_bots: Callable[[], frozenset[str]] = frozenset
     """What the fleet's other bots are called on the platform."""
+    named: Callable[[str], None] = unnoticed
+    """Called with what the bot is called on the platform, once that is known."""
+    rescue: Callable[[], Awaitable[object]] = nothing_to_rescue
+    """Takes care of jobs whose worker is gone, so that one of them can be cancelled."""
+    session_id: SessionId | None = None
+    """The session that the first turn of the conversation continues; None for the agent's own."""
     transcriber: Transcriber | None = None
     """Turns voice notes into text; None where they are refused."""
     probe: Probe = no_probe

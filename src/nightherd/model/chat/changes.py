@@ -35,13 +35,18 @@ class RecordMessage(msgspec.Struct, frozen=True, kw_only=True):
     texts: ChatMessageTexts
     expires_after: timedelta | None = None
     posts: tuple[QueuedPost, ...] = ()
+    moves_cursor: bool = True
+    """Whether everything before it in its place was looked at too."""
 
 
 class SeeMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything up to this message of a place was looked at, and nobody's business."""
+    """Everything up to this message of a place was looked at, and nobody's business.
+
+    Without a message the place is only recorded: what is said there from now on is looked at.
+    """
 
     conversation: Conversation
-    message_id: str
+    message_id: str | None
 
 
 class StartTurn(msgspec.Struct, frozen=True, kw_only=True):

@@ -69,7 +69,8 @@ def record_message(change: RecordMessage, rows: Rows) -> Answer:
     if rows.get(ChatMessage, message.id) is not None:
         return Refused(why=Why.DUPLICATE, message=f"message {message.id} is known already")
     conversation = _conversation(change.conversation, rows)
-    seen = latest(conversation.seen_message_id, message.platform_message_id)
+    said = message.platform_message_id if change.moves_cursor else None
+    seen = latest(conversation.seen_message_id, said)
     conversation = replace(conversation, seen_message_id=seen, last_activity_at=message.received_at)
     proposed = change.session
     current = rows.active_messaging_session(conversation, message.user_id)
@@ -130,7 +131,7 @@ def start_turn(change: StartTurn, rows: Rows) -> Answer:
         status=TurnStatus.RUNNING,
         started_at=change.at,
         message_count=len(taken),
-        reply_to=taken[-1].platform_message_id,
+        reply_to=taken[-1].message_to_reply_to,
         agent_session_id=job.session_id,
         number=rows.next_chat_turn_number(),
     )

@@ -16,6 +16,9 @@ from nightherd.model.lifecycle import Lifecycle
 
 ChatMessageId = NewType("ChatMessageId", str)
 
+COMMAND_PREFIX = "command:"
+"""How the id of a message begins that a slash command made: the platform has no message by that id."""
+
 
 class MessageStatus(StrEnum):
     """Where a message stands."""
@@ -65,6 +68,12 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
         """Whether no turn has it yet."""
         return self.status is MessageStatus.WAITING
 
+    @property
+    def message_to_reply_to(self) -> str | None:
+        """What the platform calls it; None for a slash command, which is no message there."""
+        is_command = self.platform_message_id.startswith(COMMAND_PREFIX)
+        return None if is_command else self.platform_message_id
+
 
 class ChatMessageTexts(msgspec.Struct, frozen=True, kw_only=True):
     """What a message says, apart from its row: lists never read it."""
@@ -72,7 +81,8 @@ class ChatMessageTexts(msgspec.Struct, frozen=True, kw_only=True):
     message_id: ChatMessageId
     text: str
     details: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """`files`: those that were sent along, as documents of `IncomingFile`."""
+    """`files`: those that were sent along, as documents of `IncomingFile`. `refused`: documents of `RefusedFile`.
+    `repeats`: ids of earlier messages that are asked once more, instead of this one, which says nothing itself."""
 
 
 class TurnStatus(StrEnum):

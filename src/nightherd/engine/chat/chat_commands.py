@@ -1,0 +1,289 @@
+"""Commands: what people tell the bot itself, carried out. Each answers in markdown, to be said where it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nightherd.engine.chat.command_texts import config_text, help_text, session_text, tools_text
+from nightherd.engine.chat.context import ChatContext
+from nightherd.engine.operations.perform import perform
+from nightherd.engine.operations.requests import Cancel
+from nightherd.errors import RefusedError
+from nightherd.model.change import Refused, Why
+from nightherd.model.chat.accept import Spoken
+from nightherd.model.chat.changes import ResetConversation
+from nightherd.model.chat.commands import HOW_TO_CALL, ParsedCommand, split_skill
+from nightherd.model.chat.conversation import Conversation, conversation_id
+from nightherd.model.chat.files import shown_name
+from nightherd.model.chat.message import ChatMessage
+from nightherd.model.chat.prompt import author, skill_prompt
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.text import counted
+from nightherd.model.units import MicroUsd, format_duration, format_usd
+
+MOST_SHOWN = 5
+"""Messages and people that `status` names."""
+MOST_COUNTED = 1_000
+"""Turns that `usage` adds up, the latest ones."""
+NOTHING_RUNS = "Nothing is running here."
+
+
+class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a command."""
+
+    text: str
+    """What the person is told."""
+    ask: str | None = None
+    """What the agent is asked because of it; None for nothing."""
+    details: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """What belongs to that: see `ChatMessageTexts.details`."""
+
+
+class Here(msgspec.Struct, frozen=True, kw_only=True):
+    """A command, and where it was given."""
+
+    command: ParsedCommand
+    spoken: Spoken
+    context: ChatContext
+
+    @property
+    def conversation(self) -> Conversation | None:
+        """The conversation of the place; None before the first message."""
+        bot = self.context.settings.bot
+        return self.context.fleet.reader.find_conversation(conversation_id(bot, self.spoken.place))
+
+    @property
+    def job(self) -> Job | None:
+        """The job of the turn that runs there."""
+        conversation = self.conversation
+        if conversation is None or conversation.turn_job_id is None:
+            return None
+        return self.context.fleet.reader.find_job(conversation.turn_job_id)
+
+    def call(self, name: str) -> str:
+        """Return how a command is written on the platform."""
+        return f"`{HOW_TO_CALL[self.context.settings.platform]}{name}`"
+
+
+async def carry_out(parsed: ParsedCommand, spoken: Spoken, context: ChatContext) -> CommandResult:
+    """Carry out a command of a person who may use the bot there. `NightherdError` when it cannot be done."""
+    here = Here(command=parsed, spoken=spoken, context=context)
+    command = _COMMANDS.get(parsed.name)
+    if command is None:
+        name = shown_name(parsed.name)
+        text = f"There is no command `{name}`. {here.call('help')} lists them."
+        return CommandResult(text=text)
+    result = await command(here)
+    return msgspec.structs.replace(result, text=str(context.fleet.secrets.mask(result.text)))
+
+
+async def _help(here: Here) -> CommandResult:
+    return CommandResult(text=help_text(here.context.settings.platform))
+
+
+async def _ping(here: Here) -> CommandResult:
+    return CommandResult(text="pong")
+
+
+async def _status(here: Here) -> CommandResult:
+    context = here.context
+    agent = context.agent
+    lines = [f"**{context.settings.agent}**: {_doing(here)}"]
+    if agent is None:
+        lines[0] += " A person has to accept the agent before it can work."
+    elif agent.blocked_text is not None:
+        lines[0] += f" The agent {agent.blocked_text}."
+    lines += _queue(here)
+    return CommandResult(text="\n".join(lines))
+
+
+def _doing(here: Here) -> str:
+    """What happens in the place, as a sentence."""
+    job = here.job
+    if job is None:
+        return "nothing is running here."
+    now = here.context.fleet.clock.now()
+    since = format_duration(now - (job.started_at or job.created_at))
+    match job.status:
+        case JobStatus.PENDING:
+            return f"`{job.id}` waits for a free worker, since {since}."
+        case JobStatus.RUNNING if job.cancel_requested_at is not None:
+            return f"`{job.id}` is being stopped."
+        case JobStatus.RUNNING:
+            return f"`{job.id}` has been running for {since} ({counted(job.turns, 'turn')} so far)."
+        case JobStatus.SUSPENDED:
+            return f"`{job.id}` waits{_for_whom(job, here)}."
+        case _:
+            return f"`{job.id}` has ended; its answer is being sent."
+
+
+def _for_whom(job: Job, here: Here) -> str:
+    items = here.context.fleet.reader.items_of_job(job.id)
+    asked = [item.title for item in items if item.is_pending]
+    if asked:
+        return f" for a person: {shown_name(asked[0])}"
+    if job.not_before is not None:
+        return f" until {job.not_before:%H:%M} UTC"
+    return " for a person"
+
+
+def _queue(here: Here) -> Iterable[str]:
+    """The messages that wait, in their order."""
+    conversation = here.conversation
+    if conversation is None:
+        return
+    reader = here.context.fleet.reader
+    waiting = reader.waiting_chat_messages(conversation.id, MOST_COUNTED)
+    if not waiting:
+        return
+    yield f"{counted(len(waiting), 'message')} waiting, in this order:"
+    for number, message in enumerate(waiting[:MOST_SHOWN], start=1):
+        yield f"{number}. from {shown_name(author(message.user_name))}"
+    if len(waiting) > MOST_SHOWN:
+        yield f"... and {len(waiting) - MOST_SHOWN} more"
+
+
+async def _stop(here: Here) -> CommandResult:
+    conversation, context = here.conversation, here.context
+    if conversation is None or conversation.turn_job_id is None:
+        return CommandResult(text=NOTHING_RUNS)
+    try:
+        request = Cancel(job_id=conversation.turn_job_id)
+        await perform(request, context.fleet, rescue=context.rescue)
+    except RefusedError:
+        return CommandResult(text="It has ended already.")
+    context.signals.turns.set()
+    waiting = context.fleet.reader.waiting_chat_messages(conversation.id, 1)
+    more = f" What waits is answered next; {here.call('reset')} drops it." if waiting else ""
+    return CommandResult(text=f"Stopping `{conversation.turn_job_id}`.{more}")
+
+
+async def _reset(here: Here) -> CommandResult:
+    conversation, context = here.conversation, here.context
+    fresh = CommandResult(text="The next message begins a new session.")
+    if conversation is None:
+        return fresh
+    waiting = context.fleet.reader.waiting_chat_messages(conversation.id, MOST_COUNTED)
+    change = ResetConversation(
+        conversation_id=conversation.id,
+        at=context.fleet.clock.now(),
+        reason=f"{author(here.spoken.user_name)} began a new session",
+    )
+    (answer,) = await context.fleet.state.apply([change])
+    if isinstance(answer, Refused):
+        if answer.why is not Why.SESSION_BUSY:
+            raise RefusedError(answer.message)
+        text = f"A turn is running here. Stop it first with {here.call('stop')}."
+        return CommandResult(text=text)
+    dropped = f" {counted(len(waiting), 'message')} dropped." if waiting else ""
+    return CommandResult(text=f"{fresh.text}{dropped}")
+
+
+async def _retry(here: Here) -> CommandResult:
+    conversation, reader = here.conversation, here.context.fleet.reader
+    if conversation is not None and conversation.turn_job_id is not None:
+        text = f"A turn is running here. Stop it first with {here.call('stop')}."
+        return CommandResult(text=text)
+    turns = [] if conversation is None else reader.list_chat_turns(conversation.id, 1)
+    asked = [] if not turns else reader.chat_messages_of_job(turns[0].job_id)
+    if not asked:
+        return CommandResult(text="Nothing was asked here yet.")
+    ids = _repeated(asked, here.context)
+    if ids is None:
+        return CommandResult(text="What was asked last is not kept any more.")
+    return CommandResult(text="Asking again.", ask="", details={"repeats": list(ids)})
+
+
+def _repeated(asked: Sequence[ChatMessage], context: ChatContext) -> Sequence[str] | None:
+    """The messages to ask again: those that people wrote, also if they were repeated before; None if one is gone."""
+    ids: list[str] = []
+    for one in asked:
+        texts = context.fleet.reader.find_chat_message_texts(one.id)
+        if texts is None or one.removed_at is not None:
+            return None
+        ids += texts.details.get("repeats", ()) or (one.id,)
+    return ids
+
+
+async def _session(here: Here) -> CommandResult:
+    conversation = here.conversation
+    id = None if conversation is None else conversation.session_id
+    session = None if id is None else here.context.fleet.reader.find_session(id)
+    if conversation is None or session is None:
+        return CommandResult(text="There is no session yet: the next message begins one.")
+    people = here.context.fleet.reader.active_messaging_sessions(conversation.id)
+    return CommandResult(text=session_text(session, people))
+
+
+async def _skills(here: Here) -> CommandResult:
+    skills = here.context.settings.skills
+    if not skills:
+        return CommandResult(text="No skills are listed for this bot (`chat.skills`).")
+    lines = [
+        f"- `{one.name}`" + (f": {one.description}" if one.description else "") for one in skills
+    ]
+    example = here.call(f"skill {skills[0].name}")
+    return CommandResult(text="\n".join((*lines, f"Run one with {example}.")))
+
+
+async def _skill(here: Here) -> CommandResult:
+    name, text = split_skill(here.command.argument)
+    if not name:
+        return CommandResult(text=f"Name a skill; {here.call('skills')} lists them.")
+    known = [one.name for one in here.context.settings.skills]
+    if known and name not in known:
+        shown = shown_name(name)
+        return CommandResult(text=f"There is no skill `{shown}`; {here.call('skills')} lists them.")
+    return CommandResult(text=f"Running `{shown_name(name)}`.", ask=skill_prompt(name, text))
+
+
+async def _tools(here: Here) -> CommandResult:
+    agent = here.context.agent
+    return CommandResult(text=NO_AGENT if agent is None else tools_text(agent))
+
+
+async def _usage(here: Here) -> CommandResult:
+    conversation, reader = here.conversation, here.context.fleet.reader
+    turns = [] if conversation is None else reader.list_chat_turns(conversation.id, MOST_COUNTED)
+    jobs = [job for turn in turns if (job := reader.find_job(turn.job_id)) is not None]
+    if not jobs:
+        return CommandResult(text="Nothing was used here yet.")
+    last, which = jobs[0], "All" if len(jobs) < MOST_COUNTED else "The latest"
+    lines = (
+        f"Last turn: {_used((last,))}",
+        f"{which} {counted(len(jobs), 'turn')}: {_used(jobs)}",
+    )
+    return CommandResult(text="\n".join(lines))
+
+
+def _used(jobs: Sequence[Job]) -> str:
+    cost = format_usd(MicroUsd(sum(job.cost_microusd for job in jobs)))
+    return f"{sum(job.tokens for job in jobs):,} tokens, {cost}"
+
+
+async def _config(here: Here) -> CommandResult:
+    agent = here.context.agent
+    if agent is None:
+        return CommandResult(text=NO_AGENT)
+    return CommandResult(text=config_text(agent, here.context.settings, here.spoken))
+
+
+NO_AGENT = "A person has to accept the agent before it can work."
+
+_COMMANDS: Mapping[str, Callable[[Here], Awaitable[CommandResult]]] = {
+    "help": _help,
+    "status": _status,
+    "stop": _stop,
+    "retry": _retry,
+    "reset": _reset,
+    "session": _session,
+    "skills": _skills,
+    "skill": _skill,
+    "tools": _tools,
+    "usage": _usage,
+    "config": _config,
+    "ping": _ping,
+}
