@@ -53,6 +53,22 @@ def test_claude_is_not_required_by_runtimes_that_do_not_run_it() -> None:
     assert missing(facts, needs_claude=False) == []
 
 
+def test_names_and_certificates_are_not_required_by_runtimes_that_do_not_run_claude() -> None:
+    facts = {key: value for key, value in WHOLE.items() if key not in ("uid", "certificates")}
+
+    assert missing(facts, needs_claude=False) == []
+    assert missing(facts) == ["certificates"]
+
+
+def test_python_without_its_whole_library_does_not_run_the_keeper() -> None:
+    lacks = "ModuleNotFoundError: No module named 'ctypes'"
+    (python, *_) = requirements({**WHOLE, "python3.lacks": lacks}, needs_claude=True)
+
+    assert not python.is_met
+    assert lacks in str(python.note)
+    assert missing({**WHOLE, "python3.lacks": ""}) == []
+
+
 @pytest.mark.parametrize(
     ("version", "is_met"), [("3.8.19", False), ("3.9.0", True), ("3.13.1", True), ("2.7.18", False)]
 )
@@ -87,7 +103,7 @@ def test_user_that_is_not_root_is_the_images_own_or_one_it_knows(
 
 
 def test_image_that_told_nothing_is_not_usable() -> None:
-    assert missing({}) == ["python3", "sh", "git", "claude", "user", "certificates"]
+    assert missing({}) == ["python3", "sh", "git", "claude", "certificates"]
     assert Requirement(name="x", is_met=True, is_required=True).found is None
 
 

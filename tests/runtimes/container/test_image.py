@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from nightherd.model.containers.image import ClaudeSource, ImageReport
 from nightherd.next_step import Action, NextStep
 from nightherd.runtimes.container.engine import Engine
 from nightherd.runtimes.container.image import (
+    MODULES,
     BuildContext,
     ImagePlan,
     build_image,
@@ -23,8 +25,10 @@ from nightherd.runtimes.container.image import (
     choose_claude,
     list_containers,
 )
+from nightherd.runtimes.container.library import FILES, PACKAGE
 from nightherd.wiring.containers import host_claude
 
+BUILT_IN = {"os", "sys"}
 FAKE_CLAUDE = b"#!/bin/sh\necho '2.1.7 (Claude Code)'\n"
 
 
@@ -52,6 +56,10 @@ def check(
     report = anyio.run(work)
     assert docker.request("GET", f"/containers/{name}/json")[0] == 404, "it is thrown away"
     return report
+
+
+def has_user(report: ImageReport) -> bool:
+    return all(one.is_met for one in report.requirements if one.name == "user")
 
 
 def unmet(report: ImageReport) -> list[str]:
@@ -163,12 +171,14 @@ def test_base_without_a_user_gets_one(docker_engine: DockerEngine, container_ima
         "nightherd/test-base:rootonly",
         "RUN sed -i /agent/d /etc/passwd",
     )
-    assert "user" in unmet(check(docker_engine, base))
+    assert not has_user(check(docker_engine, base))
     plan = ImagePlan(tag="nightherd/test-runtime:user", base=base, nightherd_version="9.8")
 
     build(docker_engine, plan)
 
-    assert unmet(check(docker_engine, plan.tag, needs_claude=False)) == []
+    report = check(docker_engine, plan.tag, needs_claude=False)
+    assert unmet(report) == []
+    assert has_user(report)
 
 
 def test_base_that_lacks_git_and_cannot_install_it_is_refused_with_a_reason(
@@ -200,6 +210,30 @@ def test_image_without_a_shell_needs_everything(
 
     assert "sh" in unmet(report)
     assert "python3" in unmet(report)
+
+
+def test_image_with_a_minimal_python_is_not_usable(
+    docker_engine: DockerEngine, container_image: str
+) -> None:
+    image = derive(
+        docker_engine,
+        container_image,
+        "nightherd/test-base:minimal",
+        "RUN rm -r $(python3 -c 'import ctypes, os; print(os.path.dirname(ctypes.__file__))')",
+    )
+
+    (python, *_) = check(docker_engine, image, needs_claude=False).requirements
+
+    assert (python.name, python.is_met) == ("python3", False)
+    assert "No module named 'ctypes'" in str(python.note)
+
+
+def test_probe_imports_what_runs_inside() -> None:
+    named = {name.strip() for name in MODULES.split(",")}
+    sources = [(PACKAGE / name).read_text() for name in FILES]
+    lines = re.findall(r"^(?:import|from) ([\w.]+)", "\n".join(sources), re.MULTILINE)
+
+    assert named == {name for name in lines if not name.startswith(("nightherd", "__"))} - BUILT_IN
 
 
 def test_image_that_is_not_there_says_how_to_get_it(docker_engine: DockerEngine) -> None:

@@ -61,7 +61,7 @@ def requirements(facts: Mapping[str, str], *, needs_claude: bool) -> Iterator[Re
     """Return what an image needs, and whether the `facts` that a container of it told meet it.
 
     Facts are `python3`, `sh`, `bash`, `git`, `rg` and `claude` (paths), the same with `.version`, `uid`, `user` (a user
-    that is not root, as `name (uid)`) and `certificates` (a path).
+    that is not root, as `name (uid)`), `certificates` (a path) and `python3.lacks` (what the keeper cannot import).
     """
     yield _python(facts)
     shell = facts.get("bash") or facts.get("sh")
@@ -76,7 +76,7 @@ def requirements(facts: Mapping[str, str], *, needs_claude: bool) -> Iterator[Re
     yield Requirement(
         name="certificates",
         is_met=found is not None,
-        is_required=True,
+        is_required=needs_claude,
         found=found,
         note=_unless(found, CERTIFICATES),
     )
@@ -87,7 +87,7 @@ GIT = "agents work in clones"
 RG = "optional: makes searching faster"
 CLAUDE = "runs agents of the runtimes cli and sdk"
 CERTIFICATES = "without CA certificates, no TLS connection can be verified; install ca-certificates"
-NO_USER = "agents do not run as root; add a user to /etc/passwd"
+NO_USER = "optional: a name for the agent's user in /etc/passwd, which ssh needs; agents do not run as root"
 
 
 def claude_skew(image: str | None, host: str | None) -> str | None:
@@ -120,6 +120,10 @@ def _program(
 def _python(facts: Mapping[str, str]) -> Requirement:
     oldest = ".".join(map(str, OLDEST_PYTHON))
     seen = _program(facts, "python3", f"runs the keeper; {oldest} or newer", is_required=True)
+    lacks = facts.get("python3.lacks")
+    if seen.is_met and lacks:
+        note = f"the keeper needs all of Python's standard library, not a minimal one: {lacks}"
+        return msgspec.structs.replace(seen, is_met=False, note=note)
     parts = facts.get("python3.version", "").split(".")[:2]
     if not seen.is_met or not all(part.isdigit() for part in parts):
         return seen
@@ -134,7 +138,7 @@ def _user(facts: Mapping[str, str]) -> Requirement:
     return Requirement(
         name="user",
         is_met=found is not None,
-        is_required=True,
+        is_required=False,
         found=found,
         note=_unless(found, NO_USER),
     )

@@ -33,6 +33,8 @@ ELF = b"\x7fELF"
 FACT = re.compile(r"^nightherd-fact ([a-z0-9.]+) (.*)$")
 VERSION = re.compile(r"\d+(?:\.\d+)+")
 SCRIPT_FILES = ("Dockerfile", "install.sh")
+MODULES = "_signal, base64, collections.abc, ctypes, errno, json, re, select, signal, socket, stat, struct, time, typing"
+"""What our programs inside import (`library.FILES`)."""
 PROBE = r"""
 fact() { printf 'nightherd-fact %s %s\n' "$1" "$2"; }
 for name in python3 sh bash git rg claude; do
@@ -41,6 +43,9 @@ for name in python3 sh bash git rg claude; do
         [ "$name" = sh ] || [ "$name" = bash ] || fact "$name.version" "$("$name" --version </dev/null 2>/dev/null | { read -r line; echo "$line"; })"
     fi
 done
+if command -v python3 >/dev/null; then
+    fact python3.lacks "$(python3 -I -S -c 'import MODULES' 2>&1 | { last=; while read -r line; do last=$line; done; echo "$last"; })"
+fi
 while read -r key value _; do [ "$key" != Uid: ] || fact uid "$value"; done </proc/self/status
 while IFS=: read -r name _ uid _; do
     case $uid in '' | *[!0-9]* | 0 | 65534) ;; *) [ "$uid" -lt 1000 ] || { fact user "$name ($uid)"; break; } ;; esac
@@ -48,7 +53,7 @@ done </etc/passwd
 for file in /etc/ssl/certs/ca-certificates.crt /etc/ssl/cert.pem /etc/pki/tls/certs/ca-bundle.crt; do
     [ ! -s "$file" ] || { fact certificates "$file"; break; }
 done
-"""
+""".replace("MODULES", MODULES)
 """Only what every POSIX shell has built in: an image may have little else."""
 
 
