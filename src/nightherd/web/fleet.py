@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from fastapi import APIRouter, Response
 
 from nightherd.engine.limits.guard import job_limits
@@ -11,6 +13,7 @@ from nightherd.model.access.role import Role
 from nightherd.model.jobs.options import NO_OPTIONS
 from nightherd.model.limits.limits import NO_LIMITS
 from nightherd.ports import StateReader
+from nightherd.views.chat.bots import show_bots
 from nightherd.views.fleet.agents import AgentDocument, agent_document
 from nightherd.views.fleet.fleet import AgentRow, FleetView, agent_row, show_fleet
 from nightherd.views.fleet.status import StatusDocument, status_document
@@ -35,7 +38,11 @@ async def status(site: OnSite) -> Response:
     journals, agents = site.context.journals, site.fleet().agents
     failed = await site.ask(lambda reader: failed_hooks(reader, journals, agents))
     unsent = await site.ask(failing_targets)
-    return document("status", status_document(view, site.daemon(now), failed, unsent), now)
+    daemon = site.daemon(now)
+    running = None if daemon is None else daemon["agents"]
+    begun = None if daemon is None else datetime.fromisoformat(daemon["started_at"])
+    bots = await site.ask(lambda reader: show_bots(reader, agents, running, begun, now))
+    return document("status", status_document(view, daemon, failed, unsent, bots), now)
 
 
 @router.get("/agents", responses=answers("agents", list[AgentRow]))

@@ -221,7 +221,24 @@ def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> l
     undeclared = undeclared_check(
         lambda: closing(open_reader(state_dir, is_examining=True)), fleet.agents
     )
-    return [undeclared, *checks]
+    return [undeclared, *checks, *_bot_checks(state_dir, fleet, environ)]
+
+
+def _bot_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> list[Check]:
+    """Whether the fleet's bots can be started here; nothing without bots."""
+    if not any(agent.bots for agent in fleet.agents.values()):
+        return []
+    from nightherd.engine.doctor.bots import bots_check
+    from nightherd.views.chat.bots import BotView, show_bots
+    from nightherd.wiring.chat import environment_of, why_not_opened
+
+    environment = environment_of(fleet, environ)
+
+    def look() -> list[BotView]:
+        with closing(open_reader(state_dir, is_examining=True)) as reader:
+            return show_bots(reader, fleet.agents, None, None, system_clock().now())
+
+    return [bots_check(look, lambda settings: why_not_opened(settings, environment))]
 
 
 def noted_damage(state_dir: Path) -> NotedDamage:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from nightherd.cli.daemon.bot_table import show_bots_table
 from nightherd.cli.fleet.load import problems_data, why_not_here
 from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.jobs.list import refresh_lost
@@ -31,6 +32,7 @@ from nightherd.model.problem import Problem, Severity
 from nightherd.model.schedules.jobs import open_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
+from nightherd.views.chat.bots import BotView, bot_row, show_bots
 from nightherd.views.fleet.fleet import AgentView, FleetView, fleet_document, show_fleet
 from nightherd.views.health.retention import retention_run_row
 from nightherd.views.jobs.document import FailedHook, failed_hook_row, failed_hooks
@@ -67,6 +69,7 @@ def status(invocation: Invocation) -> None:
     unsent = look_for_failing_targets(state_dir)
     refresh_lost(invocation, [job for agent in view.agents for job in agent.lost_jobs])
     record, retained = find_daemon(state_dir), _retained(state_dir)
+    bots = look_for_bots(state_dir, declared, record, now)
     if screen.is_json:
         cwd = invocation.cwd
         data = {
@@ -78,6 +81,7 @@ def status(invocation: Invocation) -> None:
             **fleet_document(view),
             "failed_hooks": [failed_hook_row(one) for one in failed],
             "failing_notify_targets": [failing_row(one) for one in unsent],
+            "bots": [bot_row(one) for one in bots],
         }
         screen.document("status", data, now)
         return
@@ -93,6 +97,8 @@ def status(invocation: Invocation) -> None:
     _show_failed_hooks(screen, failed)
     for target in unsent:
         screen.show(screen.out.bad(neutralise(failing_text(target, now))))
+    if bots:
+        show_bots_table(bots, screen, now)
     if view.agents:
         screen.show(agent_table(view.agents, screen, now, is_known=not problems))
     if view.suspended:
@@ -219,6 +225,16 @@ def look_for_failed_hooks(state_dir: Path, declared: Mapping[str, Agent]) -> Seq
     """Return the failed hooks of the agents' last jobs."""
     with closing(open_reader(state_dir)) as reader:
         return failed_hooks(reader, open_journals(state_dir), declared)
+
+
+def look_for_bots(
+    state_dir: Path, declared: Mapping[str, Agent], record: DaemonRecord | None, now: datetime
+) -> Sequence[BotView]:
+    """Return the bots of the agents, and how they do."""
+    running = None if record is None else record.agents
+    begun = None if record is None else record.started_at
+    with closing(open_reader(state_dir)) as reader:
+        return show_bots(reader, declared, running, begun, now)
 
 
 def look_for_failing_targets(state_dir: Path) -> Sequence[TargetState]:

@@ -102,6 +102,12 @@ GLYPHS = {
     "pushed": ("✔", "32"),
     "removing": ("◌", "35"),
     "removed": ("⊘", "35"),
+    "starting": ("○", "33"),
+    "connected": ("●", "32"),
+    "disconnected": ("?", "31"),
+    "refused": ("✗", "31"),
+    "unavailable": ("✗", "31"),
+    "stopped": ("○", "35"),
 }
 """A sign and an ANSI colour for each status; the word always stands beside them."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
 from nightherd.model.notifications.notification import TargetState
+from nightherd.views.chat.bots import BotRow, BotView, bot_row
 from nightherd.views.fleet.fleet import FleetDocument, FleetView, fleet_document
 from nightherd.views.jobs.document import FailedHook, failed_hook_row
 from nightherd.views.jobs.rows import FailedHookRow
@@ -56,6 +57,7 @@ class StatusDocument(FleetDocument):
     daemon: DaemonRow | None
     failed_hooks: list[FailedHookRow]
     failing_notify_targets: list[FailingTargetRow]
+    bots: list[BotRow]
 
 
 def status_document(
@@ -63,6 +65,7 @@ def status_document(
     daemon: DaemonRow | None,
     failed: Sequence[FailedHook],
     failing: Sequence[TargetState],
+    bots: Sequence[BotView],
 ) -> StatusDocument:
     """Return the status of the fleet as plain data."""
     return {
@@ -70,4 +73,5 @@ def status_document(
         **fleet_document(view),
         "failed_hooks": [failed_hook_row(one) for one in failed],
         "failing_notify_targets": [failing_row(one) for one in failing],
+        "bots": [bot_row(one) for one in bots],
     }

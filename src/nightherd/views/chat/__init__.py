@@ -1,0 +1,1 @@
+"""Bots and conversations, as every surface shows them."""
