@@ -122,8 +122,8 @@ def _python(facts: Mapping[str, str]) -> Requirement:
     seen = _program(facts, "python3", f"runs the keeper; {oldest} or newer", is_required=True)
     lacks = facts.get("python3.lacks")
     if seen.is_met and lacks:
-        note = f"the keeper needs all of Python's standard library, not a minimal one: {lacks}"
-        return msgspec.structs.replace(seen, is_met=False, note=note)
+        too_small = f"the keeper needs all of Python's standard library, not a minimal one: {lacks}"
+        return msgspec.structs.replace(seen, is_met=False, note=too_small)
     parts = facts.get("python3.version", "").split(".")[:2]
     if not seen.is_met or not all(part.isdigit() for part in parts):
         return seen
