@@ -7,7 +7,7 @@ what came in is durable once a method of that has returned, and only then may th
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -144,6 +144,22 @@ class ChatConnection(Protocol):
 
     async def people(self, user_ids: Sequence[str]) -> Mapping[str, str]:
         """Return what the people are called, by id; those that are not known are left out."""
+
+
+class RequestAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the sender of a request is answered."""
+
+    status: int
+    text: str = ""
+    media_type: str = "text/plain"
+
+
+@runtime_checkable
+class TakesRequests(Protocol):
+    """A connection that its platform can reach by requests to an address of ours."""
+
+    async def take_request(self, headers: Mapping[str, str], body: bytes) -> RequestAnswer:
+        """Take a request; `headers` by lower-case name. Without a valid signature it has no effect."""
 
 
 class Transcriber(Protocol):
