@@ -311,6 +311,18 @@ def test_hook_asks_once_and_prints_the_answer(tmp_path: Path) -> None:
     assert question_in(files) == {"tool_use_id": CALL}
 
 
+def test_link_in_the_place_of_the_files_leads_nowhere(tmp_path: Path) -> None:
+    secrets, files = tmp_path / "secrets", tmp_path / "files"
+    secrets.mkdir()
+    (secrets / ASKED).write_text(json.dumps({"tool_use_id": CALL}))
+    files.symlink_to(secrets)
+
+    assert question_in(files) is None
+    with pytest.raises(OSError, match="files"):
+        answer_in(files, {"hookSpecificOutput": {}})
+    assert [path.name for path in secrets.iterdir()] == [ASKED]
+
+
 def test_hook_that_cannot_ask_keeps_the_call_from_running(tmp_path: Path) -> None:
     with run_hook(tmp_path / "gone", {"tool_use_id": CALL}) as hook:
         assert hook.wait() == 2

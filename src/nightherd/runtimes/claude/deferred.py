@@ -137,9 +137,9 @@ def hook_settings(files: Path) -> dict[str, Any]:
 
 
 def question_in(files: Path) -> Mapping[str, Any] | None:
-    """Return what the hook was given about the call, once it has been."""
+    """Return what the hook was given about the call, once it has been. `files` is a path without links."""
     try:
-        with open_regular(files.resolve() / ASKED, follows_links=False) as file:
+        with open_regular(files / ASKED, follows_links=False) as file:
             asked = json.loads(file.read())
     except (OSError, ValueError):
         return None
@@ -147,9 +147,12 @@ def question_in(files: Path) -> Mapping[str, Any] | None:
 
 
 def answer_in(files: Path, answer: Mapping[str, Any]) -> None:
-    """Have the hook answer so. The file belongs to whom the hook runs as, also in a container."""
+    """Have the hook answer so. The file belongs to whom the hook runs as, also in a container.
+
+    `files` is a path without links: `OSError` where an agent has put one there meanwhile.
+    """
     data = json.dumps(answer).encode()
-    replace_without_links(files.resolve() / ANSWER, data, mode=0o600, is_durable=False)
+    replace_without_links(files / ANSWER, data, mode=0o600, is_durable=False)
 
 
 def calls_of(blocks: Sequence[object]) -> list[str]:

@@ -82,8 +82,7 @@ class ClaudeProcess:
             )
         )
         self._opened.enter_context(self._stderr)
-        self._launch.write_files(Path(files))
-        place.give(Path(files))
+        real_files = self._write(Path(files))
         process = await self._opened.enter_async_context(
             kept_process(
                 [program, *self._launch.arguments(Path(files))],
@@ -101,8 +100,15 @@ class ClaudeProcess:
             )
         )
         self._stderr.is_given()
-        self.files = Path(files)
+        self.files = real_files
         return process
+
+    def _write(self, files: Path) -> Path:
+        """Write what it is given into `files`; the path without links, before anything runs that could put one there."""
+        real_files = files.resolve()
+        self._launch.write_files(files)
+        self._keepers.place.give(files)
+        return real_files
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
         """Every line it prints, until it has let go of its output."""

@@ -19,6 +19,7 @@ from nightherd.model.containers.policy import Mount
 from nightherd.model.containers.user import Ids
 from nightherd.runtimes.container.init import LONGEST_PACKET, SOCKET
 from nightherd.runtimes.container.library import LIBRARY
+from nightherd.runtimes.container.ownership import give_tree
 
 ANSWER_S = 10.0
 """How long process 1 may take to answer; it does next to nothing itself."""
@@ -210,8 +211,7 @@ class ContainerPlace:
         owner = self._owner
         if os.geteuid() != 0 or owner is None or owner.uid == 0:
             return
-        for place in (path, *path.rglob("*")):
-            os.chown(place, owner.uid, owner.gid, follow_symlinks=False)
+        give_tree(path, owner)
 
     @contextmanager
     def _connection(self) -> Iterator[socket.socket]:
