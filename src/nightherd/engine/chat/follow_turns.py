@@ -1,0 +1,97 @@
+"""TurnFollowers: follows every turn of a bot, and shows people that it is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import anyio
+from anyio.abc import TaskGroup
+
+from nightherd.engine.chat.context import ChatContext
+from nightherd.engine.chat.outbox import Outbox
+from nightherd.engine.chat.turn_follower import TurnFollower
+from nightherd.errors import NightherdError
+from nightherd.model.chat.conversation import Conversation
+from nightherd.model.chat.message import ChatMessage
+from nightherd.model.ids import JobId
+from nightherd.model.jobs.job import JobStatus
+
+TYPING_S = 8.0
+"""How often it is shown that the bot writes: platforms show it for ten seconds."""
+LONGEST_CALL_S = 5.0
+"""How long the platform may take to show something that nobody has to see."""
+MOST_ACKNOWLEDGED = 10
+"""Messages of one turn that get a reaction, the latest ones."""
+
+
+class TurnFollowers:
+    """Follows the turns of one bot, each until its end."""
+
+    def __init__(self, context: ChatContext, outbox: Outbox) -> None:
+        self._context = context
+        self._outbox = outbox
+        self._followers: dict[JobId, TurnFollower] = {}
+
+    async def run(self) -> None:
+        """Follow every turn that runs, until cancelled."""
+        context = self._context
+        async with anyio.create_task_group() as tasks:
+            while True:
+                for follower in self._followers.values():
+                    follower.changed.set()
+                bot = context.settings.bot
+                for conversation in context.fleet.reader.answering_conversations(bot):
+                    self._begin(conversation, tasks)
+                await context.signals.turns.wait()
+
+    def _begin(self, conversation: Conversation, tasks: TaskGroup) -> None:
+        job_id = conversation.turn_job_id
+        turn = None if job_id is None else self._context.fleet.reader.find_chat_turn(job_id)
+        if turn is None or not turn.is_open or turn.job_id in self._followers:
+            return
+        follower = TurnFollower(turn, conversation, self._context, self._outbox)
+        self._followers[turn.job_id] = follower
+        tasks.start_soon(self._follow, follower, conversation)
+
+    async def _follow(self, follower: TurnFollower, conversation: Conversation) -> None:
+        context = self._context
+        asked = context.fleet.reader.chat_messages_of_job(follower.job_id)
+        try:
+            async with anyio.create_task_group() as beside:
+                beside.start_soon(self._react, asked, conversation, True)
+                beside.start_soon(self._type, follower, conversation)
+                await follower.run()
+                beside.cancel_scope.cancel()
+            context.signals.messages.set()  # the conversation is free
+            await self._react(asked, conversation, False)
+        finally:
+            del self._followers[follower.job_id]
+
+    async def _react(
+        self,
+        asked: Sequence[ChatMessage],
+        conversation: Conversation,
+        is_on: bool,
+    ) -> None:
+        """Show, or do not show any more, that the messages are seen. What the platform makes of it changes nothing."""
+        emoji = self._context.settings.output.acknowledge_emoji
+        if not emoji:
+            return
+        for message in asked[-MOST_ACKNOWLEDGED:]:
+            id = message.message_to_reply_to
+            if id is not None:
+                with suppress(NightherdError), anyio.move_on_after(LONGEST_CALL_S):
+                    await self._context.connection.react(conversation.place, id, emoji, is_on=is_on)
+
+    async def _type(self, follower: TurnFollower, conversation: Conversation) -> None:
+        """Show that the bot writes, as long as its job runs."""
+        if not self._context.settings.output.typing_indicator:
+            return
+        while True:
+            if follower.job is None or follower.job.status is JobStatus.RUNNING:
+                with suppress(NightherdError), anyio.move_on_after(LONGEST_CALL_S):
+                    await self._context.connection.typing(conversation.place)
+                await anyio.sleep(TYPING_S)
+            else:
+                await anyio.sleep(0.25)
