@@ -1,0 +1,248 @@
+"""DiscordSession: one client of discord.py from its login to its end, and what it hands on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from enum import Enum, auto
+from functools import partial
+
+import anyio
+import discord
+import msgspec
+from anyio.abc import TaskGroup
+
+from nightherd.errors import NightherdError, message_of
+from nightherd.model.chat.settings import BotSettings
+from nightherd.ports.chat import ChatReceiver, ConnectionState
+from nightherd.triggers.chat.discord_answers import Answers
+from nightherd.triggers.chat.discord_client import DiscordClient, new_connector
+from nightherd.triggers.chat.discord_commands import register_commands
+from nightherd.triggers.chat.discord_errors import FAILURES, reason, refusal
+from nightherd.triggers.chat.discord_incoming import Incoming
+from nightherd.triggers.chat.discord_queues import ChannelQueues
+from nightherd.triggers.chat.discord_reading import Reading
+from nightherd.triggers.chat.discord_sending import Sending
+
+MOST_LOSSES = 5
+WITHIN_S = 60.0
+"""A connection that is lost so often in this time is begun anew, after a pause: discord.py makes none."""
+RECORD_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Pauses between tries to record a message. After the last one everything is fetched again by a fresh connect."""
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a session waits for Discord."""
+
+    connect_s: float = 90.0
+    """For being connected, or connected again: after that it ends."""
+    servers_s: float = 2.0
+    """For what the servers are that the bot is in, before it is connected."""
+    heartbeat_s: float = 60.0
+    """For anything at all."""
+    close_s: float = 5.0
+    """For a proper end."""
+
+
+class SessionEndedError(NightherdError):
+    """The session is over; another one may be begun."""
+
+
+class _Event(Enum):
+    READY = auto()
+    RESUMED = auto()
+    LOST = auto()
+    CHANGED = auto()
+    """Something else about a connection that stands."""
+
+
+class DiscordSession:
+    """One login. A `ClientEvents`: what discord.py says comes in here, in order, and waits in queues."""
+
+    def __init__(
+        self,
+        settings: BotSettings,
+        environment: Mapping[str, str],
+        receiver: ChatReceiver,
+        incoming: Incoming,
+        sending: Sending,
+        reading: Reading,
+        timing: Timing,
+    ) -> None:
+        self._settings = settings
+        self._environment = environment
+        self._receiver = receiver
+        self._incoming = incoming
+        self._sending = sending
+        self._reading = reading
+        self._timing = timing
+        self._events: asyncio.Queue[_Event] = asyncio.Queue()
+        self._servers_known = anyio.Event()
+        self._may_hand_on = anyio.Event()
+        """Set once the receiver knows that a session is fresh: what is said is handed on after that only."""
+        self._problem: str | None = None
+        self._error: NightherdError | None = None
+        self._tasks: TaskGroup | None = None
+        self._queues: ChannelQueues | None = None
+
+    async def run(self) -> None:
+        """Log in and hand on what happens. `ChatRefusedError` or `SessionEndedError` at the end."""
+        connector = new_connector(self._environment)
+        self._client = client = DiscordClient(
+            self, connector, self._settings.presence, heartbeat_timeout_s=self._timing.heartbeat_s
+        )
+        self._sending.on_failure = self._note_refusal
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks, self._queues = tasks, ChannelQueues(tasks)
+                self._answers = Answers(self._receiver, self._incoming, self._queues)
+                tasks.start_soon(self._connect)
+                tasks.start_soon(self._report)
+        finally:
+            self._tasks = self._queues = None
+            self._sending.client = None
+            with anyio.move_on_after(self._timing.close_s, shield=True):
+                await client.close()
+            await connector.close()
+        raise self._error or SessionEndedError("Discord: the connection ended")
+
+    # What discord.py says: nothing here waits
+
+    def ready(self) -> None:
+        """A new session began."""
+        self._may_hand_on = anyio.Event()
+        self._servers_known = anyio.Event()
+        self.guilds_changed()
+        self._events.put_nowait(_Event.READY)
+
+    def guilds_changed(self) -> None:
+        """More is known about the servers that the bot is in."""
+        if not any(guild.unavailable for guild in self._client.guilds):
+            self._servers_known.set()
+
+    def resumed(self) -> None:
+        """The last session goes on."""
+        self._events.put_nowait(_Event.RESUMED)
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        self._events.put_nowait(_Event.LOST)
+
+    def message(self, message: discord.Message) -> None:
+        """Somebody wrote something."""
+        me = self._client.user
+        if me is not None and message.author.id == me.id:
+            self._sending.see(message)
+        elif self._queues is not None and not message.author.bot:
+            self._queues.put(message.channel.id, partial(self._take, message))
+
+    def interaction(self, interaction: discord.Interaction) -> None:
+        """Somebody used the bot."""
+        if self._tasks is not None:
+            self._tasks.start_soon(self._answers.take, interaction)
+
+    # The work
+
+    async def _connect(self) -> None:
+        token = self._environment.get(self._settings.token_env, "")
+        problem: BaseException | None = None
+        try:
+            await self._client.login(token)
+            self._sending.client = self._client
+            if self._tasks is not None:
+                self._tasks.start_soon(self._register)
+            await self._client.connect()
+        except FAILURES as error:
+            problem = error
+        except AttributeError:
+            # discord.py says so when its first connection was not made.
+            if getattr(self._client, "ws", None) is not None:
+                raise
+            problem = OSError()
+        why = "Discord: the connection ended" if problem is None else reason(problem)
+        refused = None if problem is None else refusal(problem, self._settings.token_env)
+        self._end(refused or SessionEndedError(why))
+
+    async def _register(self) -> None:
+        try:
+            await register_commands(self._client, self._settings)
+        except FAILURES as error:
+            self._note_refusal(error)
+            self._problem = f"slash commands cannot be registered: {reason(error)}"
+            self._events.put_nowait(_Event.CHANGED)
+
+    async def _report(self) -> None:
+        """Tell the receiver how the connection is doing, and end it when it is not doing well for long."""
+        is_connected = False
+        losses: deque[float] = deque(maxlen=MOST_LOSSES)
+        while True:
+            event: _Event | None = None
+            with anyio.move_on_after(None if is_connected else self._timing.connect_s):
+                event = await self._events.get()
+            match event:
+                case None:
+                    self._end(SessionEndedError("Discord's gateway cannot be reached"))
+                    return
+                case _Event.READY:
+                    with anyio.move_on_after(self._timing.servers_s):
+                        await self._servers_known.wait()
+                    is_connected = True
+                    await self._receiver.state(self._state(is_fresh=True))
+                    self._may_hand_on.set()
+                case _Event.RESUMED:
+                    is_connected = True
+                    await self._receiver.state(self._state())
+                case _Event.CHANGED if is_connected:
+                    await self._receiver.state(self._state())
+                case _Event.LOST:
+                    if is_connected:
+                        is_connected = False
+                        why = "the connection was lost"
+                        await self._receiver.state(ConnectionState(is_connected=False, error=why))
+                    losses.append(anyio.current_time())
+                    if len(losses) == MOST_LOSSES and losses[-1] - losses[0] < WITHIN_S:
+                        self._end(SessionEndedError("the connection is lost again and again"))
+                        return
+                case _:
+                    pass
+
+    def _state(self, *, is_fresh: bool = False) -> ConnectionState:
+        me = self._client.user
+        return ConnectionState(
+            is_connected=True,
+            error=self._problem,
+            bot_name=None if me is None else me.name,
+            is_fresh=is_fresh,
+        )
+
+    async def _take(self, message: discord.Message) -> None:
+        """Hand on a message, and do not go on in its channel before it is recorded."""
+        facts = await self._reading.facts(message.channel)
+        me = self._client.user
+        incoming = None if me is None else self._incoming.message(message, facts, me)
+        if incoming is None:
+            return
+        problem: NightherdError | None = None
+        for pause_s in (0.0, *RECORD_PAUSES_S):
+            await anyio.sleep(pause_s)
+            await self._may_hand_on.wait()
+            try:
+                await self._receiver.message(incoming)
+            except NightherdError as error:
+                problem = error
+            else:
+                return
+        if problem is not None:
+            self._end(SessionEndedError(f"messages cannot be recorded: {message_of(problem)}"))
+
+    def _note_refusal(self, error: BaseException) -> None:
+        """End the session if a request shows that the token is worth nothing any more."""
+        refused = refusal(error, self._settings.token_env)
+        if refused is not None:
+            self._end(refused)
+
+    def _end(self, error: NightherdError) -> None:
+        self._error = self._error or error
+        if self._tasks is not None:
+            self._tasks.cancel_scope.cancel()
