@@ -41,6 +41,14 @@ def test_all_that_is_in_a_directory_is_given_and_no_link_followed(tree: Path) ->
     assert owners(tree.parent / "outside") == {0}
 
 
+def test_what_was_made_since_is_given_too(tree: Path) -> None:
+    give_tree(tree, AGENT)
+    (tree / "in" / "made").touch()
+    give_tree(tree, AGENT)
+
+    assert owners(tree) == {AGENT.uid}
+
+
 @pytest.mark.parametrize("name", ["directory", "in/link"])
 def test_link_is_given_and_not_what_it_leads_to(tree: Path, name: str) -> None:
     ContainerPlace(directory=tree, init_pid=1, owner=AGENT).give(tree / name)

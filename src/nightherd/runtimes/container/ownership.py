@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from nightherd.model.containers.user import Ids
@@ -11,15 +12,21 @@ from nightherd.model.containers.user import Ids
 def give_tree(top: Path, user: Ids) -> None:
     """Let `user` own a directory of ours with all that is in it; links are given, not followed.
 
-    The directory itself comes last: a run that was cut off is then seen, and done again.
+    Also where it owns the directory already: what ran out here since may have made files in it.
     """
-    status = top.lstat()
-    if os.geteuid() != 0 or (status.st_uid, status.st_gid) == (user.uid, user.gid):
+    if os.geteuid() != 0:
         return
     for _, folders, files, directory in os.fwalk(top):
         for name in (*folders, *files):
-            os.chown(name, user.uid, user.gid, dir_fd=directory, follow_symlinks=False)
-    os.chown(top, user.uid, user.gid, follow_symlinks=False)
+            with suppress(FileNotFoundError):  # another job works there
+                _give(name, user, directory)
+    _give(top, user)
+
+
+def _give(path: str | Path, user: Ids, directory: int | None = None) -> None:
+    status = os.stat(path, dir_fd=directory, follow_symlinks=False)
+    if (status.st_uid, status.st_gid) != (user.uid, user.gid):
+        os.chown(path, user.uid, user.gid, dir_fd=directory, follow_symlinks=False)
 
 
 def give(path: Path, owner: Ids | None) -> None:
