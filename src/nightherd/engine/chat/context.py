@@ -100,3 +100,9 @@ class ChatContext(msgspec.Struct, kw_only=True):
     def agent(self) -> Agent | None:
         """The bot's agent as the fleet has it now; None while it waits for a person, or is gone."""
         return self.fleet.agents.get(self.settings.agent)
+
+    def wake_after_answer(self) -> None:
+        """Have everything looked at that an answer of the inbox may have changed."""
+        self.wake_jobs()
+        self.signals.items.set()
+        self.signals.turns.set()

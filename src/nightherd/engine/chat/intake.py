@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from nightherd.engine.chat.chat_commands import CommandResult, carry_out
 from nightherd.engine.chat.context import ChatContext
 from nightherd.engine.chat.log import write_log
+from nightherd.engine.chat.question_replies import answer_by_message, question_answered_by
 from nightherd.engine.operations.new_job import apply_with_fresh_ids
 from nightherd.errors import NightherdError
 from nightherd.model.change import Refused, Why
@@ -25,7 +26,7 @@ from nightherd.model.chat.accept import (
     message_limit,
     why_not_admitted,
 )
-from nightherd.model.chat.changes import RecordMessage, SeeMessage
+from nightherd.model.chat.changes import QueuePosts, RecordMessage, SeeMessage
 from nightherd.model.chat.commands import resolve_command
 from nightherd.model.chat.conversation import (
     Conversation,
@@ -73,7 +74,8 @@ class Intake:
         decided = accept(message, context.settings, self._surroundings(message, since))
         match decided.decision:
             case Decision.TAKE:
-                await self._record(message, decided, moves_cursor=moves_cursor)
+                if not await self._answer(message, moves_cursor=moves_cursor):
+                    await self._record(message, decided, moves_cursor=moves_cursor)
             case Decision.REFUSE if decided.reply is not None:
                 await self._record(message, decided, moves_cursor=moves_cursor)
             case Decision.COMMAND:
@@ -139,6 +141,32 @@ class Intake:
         if decided.reply is not None:
             change = with_reply(change, decided.reply)
         await self._apply(change)
+
+    async def _answer(self, message: IncomingMessage, *, moves_cursor: bool) -> bool:
+        """Take the message as the answer to a question of the agent; whether it was one."""
+        context = self._context
+        item = question_answered_by(message, context)
+        if item is None:
+            return False
+        change = self._change(
+            message,
+            message.message_id,
+            message.sent_at,
+            text=message.text,
+            details={},
+            moves_cursor=moves_cursor,
+            reason=f"answer to {item.id}",
+        )
+        problem = await answer_by_message(item, message, change, context)
+        is_recorded = context.fleet.reader.find_chat_message(change.message.id) is not None
+        if problem is None:
+            return is_recorded or await self._apply(change)
+        if is_recorded:
+            # Somebody else was quicker, and by now it is too late to have it wait for a turn.
+            told = QueuePosts(posts=replies(change, (problem,)))
+            await context.fleet.state.apply([told])
+            context.signals.posts.set()
+        return is_recorded
 
     async def _obey(
         self, message: IncomingMessage, decided: Acceptance, *, moves_cursor: bool
