@@ -42,7 +42,12 @@ def connect(
     return open_slack(settings, {**slack.environment, **(environment or {})})
 
 
-def opened(slack: SlackApi, connection: SlackConnection, directory: Path) -> OpenChat:
+def opened(
+    slack: SlackApi,
+    connection: SlackConnection,
+    directory: Path,
+    receiver: RecordingReceiver | None = None,
+) -> OpenChat:
     """What checks of the contract are given."""
     return OpenChat(
         connection=connection,
@@ -52,13 +57,15 @@ def opened(slack: SlackApi, connection: SlackConnection, directory: Path) -> Ope
         user_name=slack.user_name,
         secrets=SECRETS,
         directory=directory,
-        receiver=RecordingReceiver(),
+        receiver=receiver or RecordingReceiver(),
     )
 
 
 @asynccontextmanager
-async def connected(slack: SlackApi, tmp_path: Path) -> AsyncIterator[OpenChat]:
+async def connected(
+    slack: SlackApi, directory: Path, receiver: RecordingReceiver | None = None
+) -> AsyncIterator[OpenChat]:
     """A bot that is connected by Socket Mode while the context lasts."""
-    chat = opened(slack, connect(slack), tmp_path)
+    chat = opened(slack, connect(slack), directory, receiver)
     async with running(chat):
         yield chat
