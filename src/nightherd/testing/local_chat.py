@@ -76,15 +76,16 @@ class LocalPlatform:
         *,
         names_bot: bool = False,
         file: bytes | None = None,
+        is_voice: bool = False,
         place: ChatPlace = HERE,
         user: str | None = None,
         is_direct: bool = False,
     ) -> str:
-        """A person writes; returns the message's id."""
+        """A person writes, perhaps with a file, which may be a voice note; returns the message's id."""
         user_id = user or self.user_id
         self.names.setdefault(user_id, user_id)
         id = self.next_id()
-        files = () if file is None else (self._new_file(id, file),)
+        files = () if file is None else (self._new_file(id, file, is_voice=is_voice),)
         said = IncomingMessage(
             bot=self._bot or BotId(""),
             place=place,
@@ -183,10 +184,15 @@ class LocalPlatform:
         self.is_revoked = True
         self.tell()
 
-    def _new_file(self, id: str, content: bytes) -> IncomingFile:
+    def _new_file(self, id: str, content: bytes, *, is_voice: bool) -> IncomingFile:
         self.files[id] = content
         return IncomingFile(
-            id=id, name="notes.txt", media_type="text/plain", size=len(content), url=f"local:{id}"
+            id=id,
+            name="voice.ogg" if is_voice else "notes.txt",
+            media_type="audio/ogg" if is_voice else "text/plain",
+            size=len(content),
+            url=f"local:{id}",
+            is_voice=is_voice,
         )
 
     def next_id(self) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nightherd.engine.chat.answer_parts import WRITTEN, preview, split_for
+from nightherd.engine.chat.answer_parts import preview, split_for
 from nightherd.model.chat.platform import LIMITS, Platform
 from nightherd.model.chat.text.characters import units
+from nightherd.model.chat.text.written import WRITTEN
 
 PLATFORMS = (Platform.SLACK, Platform.DISCORD)
 

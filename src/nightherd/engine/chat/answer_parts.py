@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from msgspec.structs import replace
 
 from nightherd.model.chat.platform import LIMITS, Platform
 from nightherd.model.chat.text.characters import units
-from nightherd.model.chat.text.discord import to_discord
-from nightherd.model.chat.text.slack import to_mrkdwn
 from nightherd.model.chat.text.split import SplitAnswer, split_answer, split_text
+from nightherd.model.chat.text.written import WRITTEN
 
-WRITTEN: Mapping[Platform, Callable[[str], str]] = {
-    Platform.SLACK: to_mrkdwn,
-    Platform.DISCORD: to_discord,
-    Platform.TERMINAL: str,
-}
-"""How a platform writes markdown."""
 SMALLEST_ROOM = 200
 CONTINUES = "\n\n…"
 
