@@ -21,6 +21,13 @@ MOWER = """\
     script: [{say: Mown.}]
 """
 """Leaves a checkpoint, which retention deletes."""
+ON_SLACK = """\
+  - name: helper
+    runtime: scripted
+    default_prompt: Help.
+    script: [{say: Helped.}]
+    chat: {slack: {bot_token_env: HERD_NO_SUCH_TOKEN, channels: [{id: C0123}]}}
+"""
 WIDER = ("limits:", "allowed_tools: [Write]\n    limits:")
 
 
@@ -34,7 +41,7 @@ async def test_health_shows_the_daemon_its_checks_and_its_log(
     await expect(page.get_by_text(re.compile(r"process \d+ on"))).not_to_have_count(0)
     passed = page.get_by_role("list", name="Passed checks")
     await expect(passed).to_have_count(0)
-    await page.get_by_text(re.compile(r"^All \d+ checks|\d+ other checks")).click()
+    await page.get_by_text(re.compile(r"All \d+ checks|\d+ other checks")).click()
     await expect(passed.get_by_role("listitem").filter(has_text="database")).to_be_visible()
     await expect(page.get_by_role("region", name="Workers")).to_be_visible()
     log = page.get_by_role("list", name="Operator log")
@@ -111,3 +118,21 @@ async def test_a_fleet_file_with_an_error_is_not_loaded_and_says_where(
 
     problems = alice.page.get_by_role("alert")
     await expect(problems.filter(has_text=re.compile(r"nightherd\.yaml:\d+:\d+")).first).to_be_visible()  # fmt: skip
+
+
+@every_look
+async def test_connectors_show_how_each_bot_does(
+    new_fleet: Callable[..., FleetWorld], visit: Visitors, look: Look
+) -> None:
+    fleet = new_fleet(agents=ON_SLACK)
+    await fleet.start()
+    (bot,) = (await fleet.get("/v1/status"))["bots"]
+    alice = await visit(fleet, "/health", look=look)
+    page = alice.page
+
+    row = page.get_by_role("region", name="Bots of chat platforms").get_by_role("row").last
+    await expect(row).to_contain_text(bot["bot"])
+    await expect(row).to_contain_text("slack")
+    await expect(row).to_contain_text(re.compile("starting|unavailable|stopped"))
+    assert await row.get_by_role("link", name="helper").get_attribute("href") == "/agents/helper"
+    assert await violations(page, {page.url: "Health"}) == {}

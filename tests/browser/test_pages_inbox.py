@@ -189,6 +189,8 @@ async def test_everything_is_answered_by_keyboard_alone(fleet: FleetWorld, visit
     await keys.press("Enter")
     assert await decided(fleet, asked["capped"]["id"]) == "answered"
     await fleet.until_status(asked["capped"]["job_id"], "completed")
+    # The field takes keys for as long as it is there.
+    await expect(page.get_by_role("region", name="Decision")).to_be_visible()
 
     await move("k", "price.txt")
     await keys.press("?")

@@ -78,7 +78,7 @@ function Now({ agent }: { agent: AgentRow }) {
     agent.suspended > 0 && `${agent.suspended} suspended`,
   ].filter(Boolean);
   return (
-    <span className="flex flex-wrap items-center gap-x-2">
+    <span className="inline-flex flex-wrap items-center gap-x-2">
       {agent.lost > 0 ? (
         <Badge tone="lost" text={`${agent.lost} lost`} title={agent.lost_next ?? ""} />
       ) : (

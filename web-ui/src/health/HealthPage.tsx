@@ -4,6 +4,7 @@ import { get } from "../api/client";
 import type { StatusDocument } from "../api/types";
 import { ConfigView } from "../agents/ConfigView";
 import { Failure, Loading, Page, Section } from "../ui/Page";
+import { Connectors } from "./Connectors";
 import { Daemon } from "./Daemon";
 import { Doctor } from "./Doctor";
 import { Log } from "./Log";
@@ -27,6 +28,7 @@ export default function HealthPage() {
           <Section title="Daemon">
             <Daemon status={status.data} />
           </Section>
+          <Connectors status={status.data} />
           <Troubles status={status.data} />
         </>
       )}

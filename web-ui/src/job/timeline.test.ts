@@ -202,3 +202,16 @@ it("marks a stretch in which some steps failed, and calls one an error only if a
     { kind: "error", errors: 1 },
   ]);
 });
+
+it("begins where the job was queued, before its first event", () => {
+  const gap = { reason: "queued", end: at(0), after_seq: 0, before_seq: 1 };
+  const start = new Date(Date.parse(at(0)) - 50_000).toISOString();
+  const queued = {
+    ...outline,
+    gaps: [{ ...gap, start, text: "", code: null, until: null, no_worker_until: null }],
+  };
+  const line = timelineOf(queued, 0);
+  expect(line?.start).toBe(Date.parse(start));
+  expect(line?.gaps).toMatchObject([{ label: "queued", from: 0, length: 0.5, seconds: 50 }]);
+  expect(line?.work[0]?.from).toBeGreaterThanOrEqual(0.5);
+});

@@ -54,7 +54,9 @@ export function timelineOf(
   progress: Progress | null = null,
 ): Timeline | null {
   if (outline.first_at === null || outline.last_at === null) return null;
-  const start = Date.parse(outline.first_at);
+  // A job that waited in the queue did so before its first event.
+  const starts = outline.gaps.map((gap) => Date.parse(gap.start));
+  const start = Math.min(Date.parse(outline.first_at), ...starts);
   const open = openSpan(outline, now, progress);
   const ends = [
     Date.parse(outline.last_at),
