@@ -27,6 +27,7 @@ COMMANDS = {
     "demo": Entry("nightherd.cli.demo.demo:demo", "Watch scripted agents fix a real bug."),
     "init": Entry("nightherd.cli.fleet.init:init", "Create a fleet file."),
     "run": Entry("nightherd.cli.jobs.actions:run", "Run an agent and show its progress."),
+    "chat": Entry("nightherd.cli.chat.chat:chat", "Talk with an agent in the terminal."),
     "start": Entry("nightherd.cli.daemon.start:start", "Start the daemon."),
     "stop": Entry(
         "nightherd.cli.daemon.stop:stop", "Stop the daemon after its jobs have finished."

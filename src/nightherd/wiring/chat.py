@@ -6,6 +6,8 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from nightherd.errors import RefusedError
 from nightherd.model.chat.platform import Platform
 
@@ -84,20 +86,23 @@ def _open_bot(
     why_not = why_not_opened(settings, environment)
     if why_not is not None:
         raise why_not
-    return chat_context(
-        state_dir,
-        settings,
-        context,
-        _connect(settings, environment, context),
-        environment,
-        wake=wake,
+    return replace(
+        chat_context(state_dir, settings, context, _connect(settings, environment), environment),
+        wake_jobs=wake,
         other_bots=partial(bots.other_names, settings.bot),
+        named=partial(bots.name, settings.bot),
+        rescue=partial(_rescue, bots),
     )
 
 
-def _connect(
-    settings: BotSettings, environment: Mapping[str, str], context: FleetContext
-) -> ChatConnection:
+async def _rescue(bots: Bots) -> None:
+    """Rescue jobs as the fleet says now."""
+    from nightherd.wiring.running import rescuer
+
+    await rescuer(bots.context, bots.fleet)()
+
+
+def _connect(settings: BotSettings, environment: Mapping[str, str]) -> ChatConnection:
     if settings.platform is Platform.SLACK:
         from nightherd.triggers.chat.slack import open_slack
 
@@ -115,9 +120,6 @@ def chat_context(
     fleet: FleetContext,
     connection: ChatConnection,
     environment: Mapping[str, str],
-    *,
-    wake: Callable[[], None] = lambda: None,
-    other_bots: Callable[[], frozenset[str]] = frozenset,
 ) -> ChatContext:
     """What a bot works with, on a connection that is not running yet."""
     from nightherd.engine.chat.context import ChatContext, ChatSignals
@@ -136,8 +138,6 @@ def chat_context(
         sender=f"{settings.bot}-{fleet.random_text(12)}",
         directory=str(state_dir.absolute() / DIRECTORY),
         environment=environment,
-        wake_jobs=wake,
-        other_bots=other_bots,
         transcriber=open_transcriber(settings, environment, fleet),
     )
 

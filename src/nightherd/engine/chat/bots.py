@@ -78,6 +78,16 @@ class Bots:
         self._changed.set()
 
     @property
+    def fleet(self) -> Fleet:
+        """The fleet as it is now."""
+        return self._fleet
+
+    @property
+    def context(self) -> FleetContext:
+        """The ports of the fleet as it is now."""
+        return self._context
+
+    @property
     def environment(self) -> Mapping[str, str]:
         """The variables that bots log in with, as they are now."""
         return self._environment

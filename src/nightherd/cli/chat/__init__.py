@@ -1,0 +1,1 @@
+"""`nightherd chat`: a conversation with an agent in the terminal."""
