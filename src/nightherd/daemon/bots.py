@@ -13,6 +13,7 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.chat.bot import BotStatus
 from nightherd.model.chat.platform import BotId
 from nightherd.ports import StateReader
+from nightherd.ports.chat import TakesRequests
 from nightherd.wiring.chat import environment_of, make_bots
 
 if TYPE_CHECKING:
@@ -61,6 +62,12 @@ class BotService:
         self._changed.set()
         if self._bots is not None:
             self._bots.adopt(fleet, context, environment_of(fleet, self._environ))
+
+    def find_requests(self, bot: BotId) -> TakesRequests | None:
+        """Return the connection of a bot that its platform reaches by requests, while the bot runs here."""
+        context = None if self._bots is None else self._bots.running(bot)
+        connection: object = None if context is None else context.connection
+        return connection if isinstance(connection, TakesRequests) else None
 
     async def finish(self) -> None:
         """Wait until the answers of jobs that have ended are sent, but not for long."""

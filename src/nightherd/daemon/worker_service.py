@@ -14,6 +14,7 @@ from anyio import to_thread
 from anyio.abc import TaskStatus
 from msgspec.structs import replace
 
+from nightherd.daemon.bots import BotService
 from nightherd.daemon.control import daemon_row
 from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.record import SERVING, SOCKET, find_daemon
@@ -157,6 +158,7 @@ class WorkerService:
         self._shift: WorkerLoop | None = None
         self._scheduler: Scheduler | None = None
         self._notifier: Notifier | None = None
+        self._bots = BotService(post.state_dir, post.environ, post.report, self._wake)
         self._scheduling = anyio.CancelScope()
         self._doors = anyio.CancelScope()
         self.groundwork = groundwork(fleet, post)
@@ -223,6 +225,7 @@ class WorkerService:
                     task_status.started(await tasks.start(self._keep_open))
                     has_begun = True
                     await self._work_and_notify(self._shift, self._notifier)
+                    await self._bots.finish()
                     tasks.cancel_scope.cancel()
         except Exception as error:
             if not has_begun:
@@ -248,6 +251,7 @@ class WorkerService:
         self._scheduler.adopt(fleet)
         if self._notifier is not None:
             self._notifier.adopt(fleet, self._context.environment, self._context.secrets)
+        self._bots.adopt(fleet, self._context)
         await to_thread.run_sync(self._context.declare, fleet.standing)
 
     def drain(self) -> None:
@@ -271,11 +275,12 @@ class WorkerService:
     async def _keep_open(
         self, *, task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Schedules are kept and the API is served, until the worker leaves or makes room."""
+        """Schedules are kept, the API is served and bots answer, until the worker leaves or makes room."""
         with self._doors:
             async with anyio.create_task_group() as tasks:
                 ports = await tasks.start(self._serve)
                 tasks.start_soon(self._schedule)
+                tasks.start_soon(self._bots.run, self._fleet, self._bench())
                 task_status.started(ports)
         self.left.set()
 
