@@ -17,7 +17,12 @@ from nightherd.web.server import OPENAPI, make_app
 from web.browser import named_token, on_port
 from web.web_world import served
 
-OPEN = {("GET", HEALTH), ("POST", LOGIN), ("POST", "/v1/hooks/{name}")}
+OPEN = {
+    ("GET", HEALTH),
+    ("POST", LOGIN),
+    ("POST", "/v1/hooks/{name}"),
+    ("POST", "/v1/slack/{agent}"),
+}
 OPEN |= {(method, "/answer/{secret}") for method in ("GET", "POST")}
 READING = {"GET", "HEAD"}
 

@@ -219,13 +219,16 @@ async def served(
     make_ports: Any = lambda site: (),
     ui: Path = UI,
     environ: Mapping[str, str] = ENVIRON,
+    bot_requests: Any = lambda bot: None,
 ) -> AsyncIterator[World]:
     """A fleet served on its socket, and on the ports that `make_ports` gives."""
     found = fleet or write_fleet(directory)
     state = directory / ".nightherd"
     async with (
         open_worker(state, found, environ) as context,
-        open_api_context(state, lambda: found, lambda: context, environ) as site,
+        open_api_context(
+            state, lambda: found, lambda: context, environ, bot_requests=bot_requests
+        ) as site,
         anyio.create_task_group() as tasks,
     ):
         world = World(directory, site)

@@ -20,6 +20,7 @@ from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
 from nightherd.model.access.browser_session import BrowserSession
 from nightherd.model.agents.agent import Fleet
+from nightherd.model.chat.platform import BotId
 from nightherd.model.inbox.token import Token
 from nightherd.ports import (
     ChangeFeed,
@@ -30,6 +31,7 @@ from nightherd.ports import (
     Searches,
     SnapshotReader,
 )
+from nightherd.ports.chat import TakesRequests
 from nightherd.views.fleet.status import DaemonRow
 from nightherd.views.streams.rows import StreamRows
 from nightherd.web.access.login_codes import FailedLogins, LoginCodes
@@ -60,6 +62,10 @@ def _nothing() -> None:
     """Do nothing: there is no worker in this process."""
 
 
+def _no_bot(bot: BotId) -> None:
+    """No bot runs in this process."""
+
+
 def _nobody(now: datetime) -> None:
     """No daemon serves."""
 
@@ -88,6 +94,8 @@ class ApiContext:
     """Called when a worker in this process may have something to do at once."""
     reload: Callable[[], None] = _nothing
     """Called when a person accepted what the fleet's files give agents."""
+    bot_requests: Callable[[BotId], TakesRequests | None] = _no_bot
+    """The connection of a bot that is reached by requests, while the bot runs here."""
     snapshots: SnapshotReader
     """Compares snapshots of workspaces."""
     landing: Landing
@@ -153,7 +161,7 @@ class ApiContext:
 
 
 @asynccontextmanager
-async def open_api_context(
+async def open_api_context(  # noqa: PLR0913 (what the process that serves gives)
     state_dir: Path,
     fleet: Callable[[], Fleet],
     bench: Callable[[], WorkerContext],
@@ -162,6 +170,7 @@ async def open_api_context(
     daemon: Callable[[datetime], DaemonRow | None] = _nobody,
     wake: Callable[[], None] = _nothing,
     reload: Callable[[], None] = _nothing,
+    bot_requests: Callable[[BotId], TakesRequests | None] = _no_bot,
 ) -> AsyncIterator[ApiContext]:
     """A site on `state_dir`; what it opened is closed when the context ends."""
     ask = ReadInThread(partial(open_reader, state_dir))
@@ -193,6 +202,7 @@ async def open_api_context(
                 directory=directory_identity(state_dir),
                 wake=wake,
                 reload=reload,
+                bot_requests=bot_requests,
                 snapshots=open_snapshot_reader(state_dir),
                 landing=open_landing(state_dir),
                 outlines=open_outlines(state_dir),

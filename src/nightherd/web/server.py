@@ -29,6 +29,7 @@ from nightherd.web import (
     page,
     problem,
     search,
+    slack,
     workspaces,
 )
 from nightherd.web import fleet as fleet_paths
@@ -73,7 +74,7 @@ DESCRIPTION = (
 
 
 ROOMS = (
-    fleet_paths, config, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, metrics,
+    fleet_paths, config, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, slack, metrics,
     operations, outlines, search, stream,
     session_reading, session_changes, job_forks, bulk, landing, checkpoints, exports,
     costs, home,

@@ -9,6 +9,7 @@ import pytest
 from anyio import to_thread
 
 from nightherd.errors import ChatRefusedError, ConfigError, unwrapped
+from nightherd.ports.chat import PostResult
 from nightherd.testing.contracts.chat import running
 from nightherd.testing.slack_api import SlackApi
 from triggers.chat.slack_bot import HERE, connect, connected, opened
@@ -145,6 +146,7 @@ async def test_a_bot_starts_though_slack_cannot_say_who_it_is_at_first(tmp_path:
 
 async def test_a_token_that_a_message_finds_revoked_ends_the_connection(tmp_path: Path) -> None:
     refused: BaseException | None = None
+    result: PostResult | None = None
     with SlackApi() as slack:
         try:
             async with connected(slack, tmp_path) as chat:
@@ -155,6 +157,7 @@ async def test_a_token_that_a_message_finds_revoked_ends_the_connection(tmp_path
             refused = unwrapped(group)
 
     assert str(refused).startswith("Slack refuses the bot (token_revoked)")
+    assert result is not None
     assert result.error == "Slack: token_revoked (the token was revoked)"
     assert not result.is_permanent, "with another token it can be sent"
 

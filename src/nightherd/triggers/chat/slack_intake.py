@@ -107,9 +107,23 @@ class SlackIntake:
         await send_async_response(socket, request, response, 0.0)
 
     async def take_request(self, request: AsyncBoltRequest) -> BoltResponse:
-        """Take what came by HTTP; the response is Slack's acknowledgement."""
-        async with self._turns.turn(order_key(request.body)):
-            return await self._app.async_dispatch(request)
+        """Take what came by HTTP; the response is Slack's acknowledgement.
+
+        It is done in a task of the connection: when that ends, nothing more is handed on, and the status is 503.
+        """
+        responses = [BoltResponse(status=503, body="")]
+        is_done = anyio.Event()
+
+        async def run() -> None:
+            try:
+                async with self._turns.turn(order_key(request.body)):
+                    responses.append(await self._app.async_dispatch(request))
+            finally:
+                is_done.set()
+
+        self._tasks.start_soon(run)
+        await is_done.wait()
+        return responses[-1]
 
     async def _take(self, body: Mapping[str, Any]) -> BoltResponse:
         """Take what came in; what this returns is the acknowledgement."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,9 @@ WINDOW_S = 600.0
 MOST_REMEMBERED = 50_000
 REFUSED = RequestAnswer(status=401, text='{"error": "invalid request"}', media_type="application/json")  # fmt: skip
 
+_SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
+_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+
 
 class SignedRequests:
     """Takes requests while the bot runs, checks their signature with Bolt, and answers a repeated one without effect."""
@@ -49,7 +53,8 @@ class SignedRequests:
             return RequestAnswer(status=503)
         shown = {name: headers[name] for name in HEADERS if name in headers}
         signature = shown.get("x-slack-signature", "")
-        if not signature or not shown.get("x-slack-request-timestamp", "").isdecimal():
+        timestamp = shown.get("x-slack-request-timestamp", "")
+        if not _SIGNATURE.fullmatch(signature) or not _TIMESTAMP.fullmatch(timestamp):
             return REFUSED
         try:
             request = AsyncBoltRequest(body=body.decode(), headers=dict(shown), mode="http")

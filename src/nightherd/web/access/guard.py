@@ -24,6 +24,7 @@ from nightherd.web.bodies import LimitedBody, closing, discard, too_large
 from nightherd.web.counters import Counters
 from nightherd.web.hooks import PREFIX as HOOKS
 from nightherd.web.problem import is_answer_link, problem, problem_of
+from nightherd.web.slack import PREFIX as SLACK
 from nightherd.web.socket_file import CODES, OPERATIONS
 
 HEALTH = "/healthz"
@@ -211,7 +212,11 @@ def _below(scope: Scope, addresses: Addresses | None) -> Scope:
 
 
 def _is_hook(path: str) -> bool:
-    return path.startswith(f"{HOOKS}/") and "/" not in path.removeprefix(f"{HOOKS}/")
+    """Whether messages that are signed by their sender arrive there."""
+    return any(
+        path.startswith(f"{prefix}/") and "/" not in path.removeprefix(f"{prefix}/")
+        for prefix in (HOOKS, SLACK)
+    )
 
 
 def is_api(path: str) -> bool:
