@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from nightherd.engine.chat.retention import count_forgettable
 from nightherd.engine.checkpoints.retention import ApplyRetention, apply_retention, plans
 from nightherd.engine.workspaces.cleanup import removable
 from nightherd.errors import message_of, unwrapped
@@ -71,7 +72,7 @@ class AutomaticRetention:
         run = await to_thread.run_sync(anyio.run, self._run)
         if run is None:
             return
-        if run.is_announcement or run.jobs or run.workspaces or run.failures:
+        if run.is_announcement or run.jobs or run.workspaces or run.texts or run.failures:
             self._report(run_text(run))
         record_retention(self._state_dir, run)
 
@@ -93,12 +94,14 @@ class AutomaticRetention:
         with closing(open_reader(self._state_dir)) as reader:
             planned = list(plans(reader, open_journals(self._state_dir), persistence, now))
             workspaces = len(list(removable(reader, now)))
+            texts = count_forgettable(reader, now)
         return RetentionRun(
             at=now,
             is_announcement=True,
             checkpoints=sum(len(one.going) for one in planned),
             jobs=len(planned),
             workspaces=workspaces,
+            texts=texts,
         )
 
     async def _applied(self, now: datetime) -> RetentionRun | None:
@@ -114,6 +117,7 @@ class AutomaticRetention:
             jobs=len(applied.done),
             failures=len(applied.failures) + len(applied.workspaces.failures),
             workspaces=len(applied.workspaces.removed),
+            texts=applied.texts,
         )
 
     def _report_problem(self, problem: str) -> None:

@@ -187,7 +187,19 @@ async def open_retention(
             persistence=persistence,
             archive=ThreadArchive(state_dir, files),
             workspaces=cleanup_context(state_dir, record, fleet),
+            remove_chat_file=partial(_remove_chat_file, state_dir),
         )
+
+
+def _remove_chat_file(state_dir: Path, path: str) -> None:
+    """Remove a file that was sent in chat, if it is one of the state directory's own."""
+    from pathlib import Path
+
+    from nightherd.wiring.chat import DIRECTORY
+
+    file = Path(path).resolve()
+    if file.is_relative_to((state_dir / DIRECTORY).resolve()):
+        file.unlink(missing_ok=True)
 
 
 def last_retention(state_dir: Path) -> RetentionRun | None:

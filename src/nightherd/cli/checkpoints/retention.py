@@ -11,6 +11,7 @@ from nightherd.cli.imports import fleet_if_any
 from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import Screen, table
+from nightherd.engine.chat.retention import KEPT_FOR, count_forgettable
 from nightherd.engine.checkpoints.retention import Applied, ApplyRetention, apply_retention, plans
 from nightherd.engine.workspaces.cleanup import removable
 from nightherd.model.checkpoints.retention import JobPlan
@@ -59,7 +60,7 @@ def retention() -> None:
 def show_plan(invocation: Invocation, job: str | None) -> None:
     """List the checkpoints and workspaces that would be deleted. Changes nothing."""
     screen, now = invocation.screen, system_clock().now()
-    planned, workspaces = _planned(invocation, job)
+    planned, workspaces, texts = _planned(invocation, job)
     if screen.is_json:
         screen.document(
             "retention",
@@ -74,7 +75,7 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
             ),
         )
         return
-    if not planned and not workspaces:
+    if not planned and not workspaces and not texts:
         screen.say("no checkpoints or workspaces to delete")
         return
     if planned:
@@ -84,6 +85,8 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
         rows = [_workspace_cells(row) for row in workspaces]
         screen.show(table(WORKSPACES, rows, width=screen.width, style=screen.out))
     screen.flush()
+    if texts:
+        screen.say(f"{counted(texts, 'text')} of chat, older than {KEPT_FOR.days} days")
     screen.say("apply it: nightherd retention apply")
 
 
@@ -127,6 +130,8 @@ def _say_applied(applied: Applied, screen: Screen) -> None:
     if cleaned.removed:
         size = format_size(cleaned.freed_bytes)
         deleted.append(f"{counted(len(cleaned.removed), 'workspace')} ({size})")
+    if applied.texts:
+        deleted.append(f"{counted(applied.texts, 'text')} of chat")
     if deleted:
         screen.say(f"deleted {' and '.join(deleted)}")
     elif not applied.failures and not cleaned.failures:
@@ -143,14 +148,16 @@ async def _apply(invocation: Invocation, job: str | None) -> Applied:
         return await apply_retention(ApplyRetention(job_id=job_id), room)
 
 
-def _planned(invocation: Invocation, job: str | None) -> tuple[list[JobPlan], list[Workspace]]:
+def _planned(invocation: Invocation, job: str | None) -> tuple[list[JobPlan], list[Workspace], int]:
     state = invocation.state_directory()
     persistence = load_persistence(state)
     with closing(open_reader(state)) as reader:
         job_id = find_job_id(reader, job) if job is not None else None
         now = system_clock().now()
         planned = list(plans(reader, open_journals(state), persistence, now, job_id))
-        return planned, [] if job_id is not None else list(removable(reader, now))
+        if job_id is not None:
+            return planned, [], 0
+        return planned, list(removable(reader, now)), count_forgettable(reader, now)
 
 
 def _workspace_cells(row: Workspace) -> tuple[str, str, str, str]:

@@ -10,6 +10,7 @@ from nightherd.engine.chat.catch_up import CatchUp
 from nightherd.engine.chat.context import ChatContext
 from nightherd.engine.chat.intake import Intake
 from nightherd.engine.chat.log import write_log
+from nightherd.engine.chat.quiet_sessions import end_quiet_sessions
 from nightherd.errors import NightherdError, message_of
 from nightherd.model.chat.bot import BotStatus, ChatBot, shown_error
 from nightherd.model.chat.changes import SetBotState
@@ -20,6 +21,8 @@ from nightherd.ports.chat import ConnectionState
 
 CURSOR_S = 2.0
 """How often cursors are written of places in which nothing is said to the bot."""
+QUIET_S = 600.0
+"""How often sessions are ended in which people said nothing for too long."""
 
 Press = Callable[[ChatContext, ButtonPress], Awaitable[str | None]]
 """Carries out a press of a button; returns what to say to that person alone."""
@@ -41,12 +44,18 @@ class BotReceiver:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._catch_up.run)
+                tasks.start_soon(self._end_quiet_sessions)
                 while True:
                     await anyio.sleep(CURSOR_S)
                     await self._intake.write_cursors()
         finally:
             with anyio.CancelScope(shield=True):
                 await self._intake.write_cursors()
+
+    async def _end_quiet_sessions(self) -> None:
+        while True:
+            await end_quiet_sessions(self._context)
+            await anyio.sleep(QUIET_S)
 
     async def message(self, message: IncomingMessage) -> None:
         """Take a message."""

@@ -1,6 +1,6 @@
 """Retention: what the plan says is done: archived first, then taken away. Rows and journals stay.
 
-Workspaces that nothing keeps any more go with the same run.
+Workspaces that nothing keeps any more go with the same run, and what was said in chat long ago.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from nightherd.engine.chat.retention import forget_chat
 from nightherd.engine.workspaces.cleanup import Cleanup, CleanupContext, sweep
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.change import Refused
@@ -47,6 +48,8 @@ class RetentionContext(msgspec.Struct, frozen=True, kw_only=True):
     archive: Archive
     workspaces: CleanupContext | None = None
     """How workspaces are removed; None where there are none to be."""
+    remove_chat_file: Callable[[str], None] | None = None
+    """Removes a file that was sent in chat; None where chat is left as it is."""
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +62,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """False when it was stopped on the way."""
     workspaces: Cleanup = NOTHING_CLEANED
     """What became of the workspaces that nothing keeps any more."""
+    texts: int = 0
+    """How many texts of chat were removed."""
 
 
 def plans(
@@ -105,7 +110,7 @@ def _branches(reader: StateReader, session_id: SessionId) -> Iterator[Session]:
 
 
 class ApplyRetention(msgspec.Struct, frozen=True, kw_only=True):
-    """What retention deletes now: the checkpoints of one job, else those of all jobs, and workspaces."""
+    """What retention deletes now: the checkpoints of one job, else those of all jobs, workspaces and texts of chat."""
 
     job_id: JobId | None = None
 
@@ -131,10 +136,23 @@ async def apply_retention(
             failures[one.job_id] = error.message
         except OSError as error:
             failures[one.job_id] = f"{error.strerror}: {error.filename}"
-    if request.job_id is not None or room.workspaces is None:
+    if request.job_id is not None:
         return Applied(done=done, failures=failures)
+    texts = 0
+    if room.remove_chat_file is not None:
+        texts = await forget_chat(
+            room.state, room.reader, now, remove_file=room.remove_chat_file, is_stopped=is_stopped
+        )
+    if room.workspaces is None:
+        return Applied(done=done, failures=failures, texts=texts)
     cleaned = await sweep(room.workspaces, is_stopped=is_stopped)
-    return Applied(done=done, failures=failures, is_whole=cleaned.is_whole, workspaces=cleaned)
+    return Applied(
+        done=done,
+        failures=failures,
+        is_whole=cleaned.is_whole,
+        workspaces=cleaned,
+        texts=texts,
+    )
 
 
 async def apply_plan(found: JobPlan, room: RetentionContext) -> Sequence[Checkpoint]:

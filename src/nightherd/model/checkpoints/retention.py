@@ -133,6 +133,8 @@ class RetentionRun(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs whose checkpoints, and workspaces, could not be removed."""
     workspaces: int = 0
     """Workspaces removed, or to be removed."""
+    texts: int = 0
+    """Texts of chat removed, or to be removed."""
 
     @property
     def next_at(self) -> datetime:
@@ -154,12 +156,13 @@ def run_text(run: RetentionRun, spell: SpellStep = plain_step) -> str:
     """Return the run on one line, with what a person can do about it as `spell` writes it."""
     count = f"{counted(run.checkpoints, 'checkpoint')} of {counted(run.jobs, 'job')}"
     count += f" and {counted(run.workspaces, 'workspace')}" if run.workspaces else ""
+    count += f" and {counted(run.texts, 'text')} of chat" if run.texts else ""
     apply_now = spell(NextStep(Action.APPLY_RETENTION))
     if not run.is_announcement:
         failed = f"; {counted(run.failures, 'job')} failed" if run.failures else ""
         retry = f"; to see why: {apply_now}" if run.failures else ""
         return f"retention: archived or removed {count}{failed}{retry}"
-    has_work = run.jobs or run.workspaces
+    has_work = run.jobs or run.workspaces or run.texts
     what = f"will archive or remove {count}" if has_work else "will run once a day"
     return (
         f"retention: {what}, from {run.next_at:%Y-%m-%dT%H:%M:%SZ} on; jobs and journals stay. "
