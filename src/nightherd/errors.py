@@ -113,10 +113,7 @@ class WorkSourceError(NightherdError):
     """A tracker of issues cannot be asked, or refuses."""
 
     def __init__(self, message: str | None = None, *, kind: str = "unavailable", wait_s: float | None = None) -> None:  # fmt: skip
-        self.kind = kind
-        """How the source is doing, as a `SourceStatus` says it."""
-        self.wait_s = wait_s
-        """How long the tracker wants to be left alone, where it says so."""
+        self.kind, self.wait_s = kind, wait_s
         super().__init__(message)
 
 
@@ -248,11 +245,9 @@ class StateError(NightherdError):
     """The state directory cannot be used."""
 
     def __init__(
-        self, message: str | None = None, *, path: str | None = None, code: str | None = None,
-        **advice: Unpack[_Advice],
+        self, message: str | None = None, *, path: str | None = None, code: str | None = None, **advice: Unpack[_Advice]
     ) -> None:  # fmt: skip
-        self.path = path
-        self.code = code
+        self.path, self.code = path, code
         super().__init__(message, **advice)
 
     @property
@@ -276,9 +271,7 @@ class StateDirectoryValidationError(StateError):
 class StateFileError(StateError):
     """A state file cannot be read or written."""
 
-    def __init__(
-        self, message: str | None = None, *, operation: str = "read", **more: Unpack[_Details]
-    ) -> None:
+    def __init__(self, message: str | None = None, *, operation: str = "read", **more: Unpack[_Details]) -> None:  # fmt: skip
         self.operation = operation
         super().__init__(message, **more)
 
@@ -286,9 +279,7 @@ class StateFileError(StateError):
 class AtomicWriteError(StateError):
     """A file could not be replaced; the old one is untouched."""
 
-    def __init__(
-        self, message: str | None = None, *, temp_path: str | None = None, **more: Unpack[_Details]
-    ) -> None:
+    def __init__(self, message: str | None = None, *, temp_path: str | None = None, **more: Unpack[_Details]) -> None:  # fmt: skip
         self.temp_path = temp_path
         super().__init__(message, **more)
 
@@ -353,8 +344,7 @@ class MalformedResponseError(RunnerError):
         self, message: str | None = None, *, raw_response: object = None, expected: str | None = None,
         code: str | None = None, job_id: str | None = None, agent_name: str | None = None,
     ) -> None:  # fmt: skip
-        self.raw_response = raw_response
-        self.expected = expected
+        self.raw_response, self.expected = raw_response, expected
         super().__init__(message, code=code, job_id=job_id, agent_name=agent_name)
 
 
