@@ -160,6 +160,15 @@ class DockerEngine:
         os.kill(pid, signal.SIGTERM)
         wait(lambda: not Path(f"/proc/{pid}").exists(), "dockerd does not stop")
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop `dockerd` where it is: it takes connections and answers none of them, until the end of the block."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
     def start(self) -> None:
         """Start `dockerd` again."""
         (self.home / "hold").unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from docker_engine import DockerEngine
 from docker_image import ensure_image
 from runtimes.container.container_herd import ContainerHerd, bash
+from runtimes.container.test_container_ends import state_of
 from runtimes.keeper.kept_worker import is_whole, wait_until
 
 HELD = "echo begun > begun; while [ ! -e go ]; do sleep 0.05; done; echo continued"
@@ -77,6 +79,33 @@ def test_job_continues_when_its_engine_is_restarted_in_the_middle_of_a_turn(
     ids = herd.container_ids()
     assert ids[0] == first
     assert len(set(ids)) == len(ids) == 2
+
+
+@pytest.mark.timeout(200)
+def test_engine_that_does_not_answer_keeps_no_job_from_its_end(
+    own_docker_engine: DockerEngine, tmp_path: Path
+) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    agents = [{"name": "player", "script": [bash(HELD), bash("echo again"), {"say": "done"}]}]
+    herd = ContainerHerd(root, own_docker_engine, ensure_image(own_docker_engine), agents)
+
+    with herd.started("run", "player", "-p", "go") as worker:
+        container = herd.wait_for_container()
+        wait_until(lambda: is_whole(herd.work / "begun"))
+        with own_docker_engine.frozen():
+            assert herd.nightherd("jobs", "cancel", "@last").returncode == 0
+            wait_until(lambda: [*herd.statuses().values()] == ["cancelled"])
+            worker.wait()
+    wait_until(lambda: state_of(own_docker_engine, container) in ("exited", "gone"))
+    (record,) = (root / ".nightherd" / "containers").glob("*/container.json")
+    os.utime(record, (0, 0))
+    (herd.work / "go").touch()
+
+    assert herd.nightherd("run", "player", "-p", "go", "--quiet").returncode == 0
+    assert herd.containers() == []
+    left = {path.name for path in (root / ".nightherd" / "containers").iterdir()}
+    assert left == {"library", "nothing"}
 
 
 def is_cut_off(herd: ContainerHerd) -> bool:

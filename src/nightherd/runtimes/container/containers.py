@@ -33,7 +33,7 @@ from nightherd.runtimes.container.init import SOCKET
 from nightherd.runtimes.container.library import LIBRARY, command, provide_library
 from nightherd.runtimes.container.ownership import give
 from nightherd.runtimes.container.place import ContainerGoneError, ContainerPlace
-from nightherd.runtimes.container.rescue import ContainerRecord, write_record
+from nightherd.runtimes.container.rescue import ContainerRecord, remove_folders, write_record
 from nightherd.runtimes.keeper.keepers import Keepers
 
 IDLE = timedelta(hours=1)
@@ -47,7 +47,9 @@ SESSION_LABEL, AGENT_LABEL, TERMS_LABEL, FOLDER_LABEL = (
     f"nightherd.{name}" for name in ("session", "agent", "terms", "folder")
 )
 ABANDONED_S = 600.0
-"""A container that was made this long before the last one, and never started, has lost its worker."""
+"""What was made this long before the last one has lost its worker: a container that never started, a directory without one."""
+REMOVE_S = 20.0
+"""How long the end of a run waits for the engine to remove containers; nothing runs in them by then."""
 IN_USE = ("running", "paused", "restarting")
 ENDED = ("exited", "dead")
 KEEPER_MARK = "NIGHTHERD_KEEPER"
@@ -142,9 +144,8 @@ class Containers:
                 running.place.close()
                 # One whose socket the agent has removed is of no use to the next job.
                 if is_kept and await _is_idle(running.place) is not None:
-                    with suppress(
-                        NightherdError
-                    ):  # the engine is gone; the job is done all the same
+                    # Where the engine is gone, the job is done all the same.
+                    with suppress(NightherdError), anyio.move_on_after(REMOVE_S):
                         await self._remove_idle(engine, wanted)
                 else:
                     await self._remove(engine, running.id, running.place.directory.parent)
@@ -342,6 +343,9 @@ class Containers:
             is_old = newest - int(found.get("Created", 0)) > ABANDONED_S
             if found.get("State") in ENDED or (found.get("State") == "created" and is_old):
                 await self._remove(engine, str(found["Id"]), self._folder(found))
+        names = {str(name).lstrip("/") for found in listed for name in found.get("Names") or ()}
+        known = names | {str(found["Id"]) for found in listed}
+        await to_thread.run_sync(remove_folders, self.root, engine.socket, known, ABANDONED_S)
 
     async def _remove_unused(self, engine: Engine, found: Mapping[str, Any]) -> None:
         """Remove a container that has ended, or that waits for a job: one that is leased first is nobody else's."""
@@ -379,7 +383,7 @@ class Containers:
 
     async def _remove(self, engine: Engine, container: str, folder: Path) -> None:
         """Remove a container with everything that runs in it, and its directory. What fails is left for the next sweep."""
-        with suppress(NightherdError):
+        with suppress(NightherdError), anyio.move_on_after(REMOVE_S):
             await engine.remove(container, force=True)
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 

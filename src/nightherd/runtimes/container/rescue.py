@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from nightherd.runtimes.container.engine import Engine
 from nightherd.runtimes.container.place import ContainerGoneError, connect
 
 RECORD = "container.json"
+CALL_S = 20.0
+"""How long the engine may take for each: jobs wait for it, and process 1 ends by itself when the lease has run out."""
 
 
 class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +48,23 @@ def read_records(root: Path) -> Iterator[tuple[Path, ContainerRecord]]:
             continue
 
 
+def remove_folders(root: Path, socket: str, containers: Collection[str], oldest_s: float) -> None:
+    """Remove directories below `root` whose container is none of those that the engine at `socket` has.
+
+    One that was put on record less than `oldest_s` before the last may still get its container.
+    """
+    newest, left = 0.0, list[tuple[Path, float]]()
+    for folder, record in read_records(root):
+        with suppress(OSError):
+            changed = (folder / RECORD).stat().st_mtime
+            newest = max(newest, changed)
+            if record.socket == socket and record.name not in containers:
+                left.append((folder, changed))
+    for folder, changed in left:
+        if newest - changed > oldest_s:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 async def end_containers(
     root: Path, executions: Collection[ExecutionId]
 ) -> Mapping[ExecutionId, str]:
@@ -55,7 +75,7 @@ async def end_containers(
         if execution not in executions:
             continue
         try:
-            async with Engine(record.socket) as engine:
+            async with Engine(record.socket, call_s=CALL_S) as engine:
                 await engine.remove(record.name, force=True)
         except NightherdError as error:
             if await to_thread.run_sync(_answers, folder / "run"):
