@@ -99,23 +99,36 @@ class DiscordApi:
         channel: str | None = None,
         user: str | None = None,
         is_voice: bool = False,
-        reply_to: str | None = None,
     ) -> str:
         """A person writes, with a text file or as a voice note perhaps; returns the message's id."""
+        content = f"<@{self.bot.id}> {text}" if names_bot else text
+        kind = (
+            ("voice.ogg", "audio/ogg") if is_voice else ("notes.txt", "text/plain; charset=utf-8")
+        )
+        files = [] if file is None else [(*kind, file)]
         with self.world.lock:
-            content = f"<@{self.bot.id}> {text}" if names_bot else text
-            payload: Json = {"content": content}
-            if reply_to is not None:
-                payload["message_reference"] = {"message_id": reply_to}
-            name = (
-                ("voice.ogg", "audio/ogg")
-                if is_voice
-                else ("notes.txt", "text/plain; charset=utf-8")
-            )
-            files = [] if file is None else [(*name, file)]
             author = self.world.users[user or self.user_id]
             place = self.world.channels[channel or self.channel_id]
+            payload = {"content": content}
             return str(self.world.post(place, author, payload, files, is_voice=is_voice)["id"])
+
+    def reply(self, message_id: str, text: str, *, pings: bool = True) -> str:
+        """A person replies to a message; returns the id of the reply."""
+        with self.world.lock:
+            channel, message = self._message(message_id)
+            payload = {
+                "content": text,
+                "message_reference": {"message_id": message_id},
+                "pings": [message["author"]] if pings else [],
+            }
+            author = self.world.users[self.user_id]
+            return str(self.world.post(channel, author, payload, [])["id"])
+
+    def forward(self, text: str) -> str:
+        """A person forwards a message from elsewhere; returns the id that it has here."""
+        with self.world.lock:
+            place, author = self.world.channels[self.channel_id], self.world.users[self.user_id]
+            return str(self.world.post(place, author, {"forwards": text}, [])["id"])
 
     def press(
         self, message_id: str, label: str, comment: str | None = None, *, user: str | None = None
@@ -197,6 +210,11 @@ class DiscordApi:
         """Return every use of a button, a window or a slash command, with what the bot answered."""
         with self.world.lock:
             return list(self.interactions.all)
+
+    def wait_until(self, is_so: Callable[[], bool], timeout_s: float = 60.0) -> bool:
+        """Return whether something becomes so, looking after everything that bots do. This blocks."""
+        with self.world.news:
+            return self.world.news.wait_for(is_so, timeout_s)
 
     # Trouble
 

@@ -162,6 +162,7 @@ class DiscordGateway:
             async for frame in socket:
                 if frame.type is WSMsgType.TEXT:
                     await self._take(connection, json.loads(frame.data))
+                    self._notify()
         finally:
             self._connections.discard(connection)
             if connection.session is not None and connection.session.connection is connection:
@@ -182,6 +183,11 @@ class DiscordGateway:
                 pass
             case _:
                 await connection.close(4001, "Unknown opcode")
+
+    def _notify(self) -> None:
+        if self._world is not None:
+            with self._world.news:
+                self._world.news.notify_all()
 
     def _beat(self, connection: Connection) -> None:
         if self.is_silent:

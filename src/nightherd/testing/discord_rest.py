@@ -132,6 +132,7 @@ class DiscordRest:
             line = f"{request.method} {request.path.removeprefix(API)}"
             with self._world.lock:
                 self.lines.append(line)
+                self._world.news.notify_all()
                 failing = self._next_failure(line)
                 if failing is not None and not failing.is_done:
                     return self._failed(request, failing)

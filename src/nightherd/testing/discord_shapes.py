@@ -201,6 +201,22 @@ def message_shape(
     }
 
 
+def forwarded_shape(id: str, content: str) -> Json:
+    """What a message shows that was forwarded."""
+    return {
+        "type": 0,
+        "content": content,
+        "timestamp": said_at(id),
+        "edited_timestamp": None,
+        "flags": 0,
+        "mentions": [],
+        "mention_roles": [],
+        "attachments": [],
+        "embeds": [],
+        "components": [],
+    }
+
+
 def application_shape(bot: Json, owner: Json) -> Json:
     """The application that a bot belongs to; its id is the bot's."""
     return {

@@ -16,6 +16,7 @@ from nightherd.testing.discord_shapes import (
     Json,
     channel_shape,
     direct_shape,
+    forwarded_shape,
     guild_shape,
     member_shape,
     message_shape,
@@ -80,6 +81,8 @@ class DiscordWorld:
 
     def __init__(self, clock: Clock, emit: Emit) -> None:
         self.lock = threading.RLock()
+        self.news = threading.Condition(self.lock)
+        """Notified after everything that a bot does."""
         self.clock = clock
         self._emit = emit
         self._numbers = count(1)
@@ -195,7 +198,8 @@ class DiscordWorld:
         is_voice: bool = False,
     ) -> Json:
         """Take a message with files (name, type, content); the same nonce again gives the message that has it."""
-        check_payload(payload, has_files=bool(files))
+        forwards = payload.get("forwards")
+        check_payload(payload, has_files=bool(files or forwards))
         nonce = payload.get("nonce")
         if nonce is not None and payload.get("enforce_nonce"):
             for one in self.messages.get(channel["id"], {}).values():
@@ -212,7 +216,11 @@ class DiscordWorld:
         if nonce is not None:
             more["nonce"] = nonce
         if payload.get("message_reference") is not None:
-            more |= {"type": 19, "message_reference": payload["message_reference"]}
+            reference = {"channel_id": channel["id"], **payload["message_reference"]}
+            more |= {"type": 19, "message_reference": reference}
+            more["mentions"] = [*more["mentions"], *payload.get("pings", [])]
+        if forwards is not None:
+            more["message_snapshots"] = [{"message": forwarded_shape(id, forwards)}]
         message = message_shape(id, channel, author, content, more)
         if is_voice:
             message["flags"] |= VOICE_FLAG

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import aiohttp
+import anyio
 import discord
 from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -71,6 +72,7 @@ class DiscordClient(discord.Client):
         presence: PresenceSettings | None,
         *,
         heartbeat_timeout_s: float,
+        identify_pause_s: float,
     ) -> None:
         super().__init__(
             intents=intents(),
@@ -84,6 +86,12 @@ class DiscordClient(discord.Client):
             heartbeat_timeout=heartbeat_timeout_s,
         )
         self._events = events
+        self._identify_pause_s = identify_pause_s
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
+        """Pause before a new session, but not before the first one."""
+        if not initial:
+            await anyio.sleep(self._identify_pause_s)
 
     async def on_connect(self) -> None:
         """A new session began: READY was received."""

@@ -27,6 +27,9 @@ FAILURES = (
 )
 """What a request can fail with."""
 
+UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
+"""What discord.py raises where Discord sends something that it does not know."""
+
 _ADVICE = {
     10003: "there is no channel with that id, or the bot cannot see it",
     UNKNOWN_MESSAGE: "the message was deleted",
@@ -86,6 +89,8 @@ def reason(error: BaseException) -> str:
             return "Discord did not answer in time"
         case RuntimeError():
             return "Discord: not connected"
+        case AttributeError() | LookupError() | TypeError() | ValueError():
+            return f"discord.py cannot read what Discord sent ({type(error).__name__}); update it"
         case _:
             return f"the connection to Discord was lost before it answered ({type(error).__name__})"
 

@@ -12,7 +12,7 @@ import discord
 from nightherd.errors import NightherdError
 from nightherd.model.chat.incoming import IncomingFile, IncomingMessage
 from nightherd.model.chat.platform import ChatPlace
-from nightherd.triggers.chat.discord_errors import FAILURES, reason
+from nightherd.triggers.chat.discord_errors import FAILURES, UNREADABLE, reason
 from nightherd.triggers.chat.discord_incoming import (
     ChannelFacts,
     Incoming,
@@ -60,14 +60,16 @@ class Reading:
         self, place: ChatPlace, after: str | None, limit: int
     ) -> Sequence[IncomingMessage]:
         """Return messages of people in a place, oldest first: those after the message `after`, else the latest."""
+        if not place.channel_id.isdecimal() or not (after or "0").isdecimal():
+            raise NightherdError("the history cannot be read: that is no id of Discord's")
         try:
             with anyio.fail_after(TIMEOUT_S):
                 return await self._history(int(place.channel_id), after, limit)
         except FAILURES as error:
             self._sending.on_failure(error)
             raise NightherdError(f"the history cannot be read: {reason(error)}") from None
-        except ValueError:
-            raise NightherdError("the history cannot be read: that is no id of Discord's") from None
+        except UNREADABLE as error:
+            raise NightherdError(f"the history cannot be read: {reason(error)}") from error
 
     async def _history(
         self, channel_id: int, after: str | None, limit: int

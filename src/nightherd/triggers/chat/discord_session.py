@@ -19,7 +19,7 @@ from nightherd.ports.chat import ChatReceiver, ConnectionState
 from nightherd.triggers.chat.discord_answers import Answers
 from nightherd.triggers.chat.discord_client import DiscordClient, new_connector
 from nightherd.triggers.chat.discord_commands import register_commands
-from nightherd.triggers.chat.discord_errors import FAILURES, reason, refusal
+from nightherd.triggers.chat.discord_errors import FAILURES, UNREADABLE, reason, refusal
 from nightherd.triggers.chat.discord_incoming import Incoming
 from nightherd.triggers.chat.discord_queues import ChannelQueues
 from nightherd.triggers.chat.discord_reading import Reading
@@ -28,8 +28,6 @@ from nightherd.triggers.chat.discord_sending import Sending
 MOST_LOSSES = 5
 WITHIN_S = 60.0
 """A connection that is lost so often in this time is begun anew, after a pause: discord.py makes none."""
-RECORD_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Pauses between tries to record a message. After the last one everything is fetched again by a fresh connect."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,8 +39,12 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """For what the servers are that the bot is in, before it is connected."""
     heartbeat_s: float = 60.0
     """For anything at all."""
+    identify_s: float = 5.0
+    """Before a new session of the same login: Discord asks for that."""
     close_s: float = 5.0
     """For a proper end."""
+    record_pauses_s: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0)
+    """Between tries to record a message. After the last one a fresh connect fetches everything again."""
 
 
 class SessionEndedError(NightherdError):
@@ -90,7 +92,11 @@ class DiscordSession:
         """Log in and hand on what happens. `ChatRefusedError` or `SessionEndedError` at the end."""
         connector = new_connector(self._environment)
         self._client = client = DiscordClient(
-            self, connector, self._settings.presence, heartbeat_timeout_s=self._timing.heartbeat_s
+            self,
+            connector,
+            self._settings.presence,
+            heartbeat_timeout_s=self._timing.heartbeat_s,
+            identify_pause_s=self._timing.identify_s,
         )
         self._sending.on_failure = self._note_refusal
         try:
@@ -155,11 +161,9 @@ class DiscordSession:
             await self._client.connect()
         except FAILURES as error:
             problem = error
-        except AttributeError:
-            # discord.py says so when its first connection was not made.
-            if getattr(self._client, "ws", None) is not None:
-                raise
-            problem = OSError()
+        except UNREADABLE as error:
+            # Without a websocket it is how discord.py says that its first connection was not made.
+            problem = OSError() if getattr(self._client, "ws", None) is None else error
         why = "Discord: the connection ended" if problem is None else reason(problem)
         refused = None if problem is None else refusal(problem, self._settings.token_env)
         self._end(refused or SessionEndedError(why))
@@ -224,7 +228,7 @@ class DiscordSession:
         if incoming is None:
             return
         problem: NightherdError | None = None
-        for pause_s in (0.0, *RECORD_PAUSES_S):
+        for pause_s in (0.0, *self._timing.record_pauses_s):
             await anyio.sleep(pause_s)
             await self._may_hand_on.wait()
             try:
