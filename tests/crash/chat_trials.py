@@ -26,7 +26,7 @@ from nightherd.model.chat.conversation import conversation_id
 from nightherd.model.chat.incoming import IncomingFile, IncomingMessage
 from nightherd.model.chat.platform import ChatPlace
 from nightherd.model.chat.settings import BotSettings, ChannelMode, ChannelSettings
-from nightherd.ports import Probe
+from nightherd.ports import Probe, no_probe
 from nightherd.ports.chat import ChatPost, ChatReceiver, ChatUpload, ConnectionState, PostResult
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
@@ -153,12 +153,9 @@ class FileConnection:
 
 
 def answer(order: dict[str, Any], say: Say) -> None:
-    """Run bot and worker until everything is answered; killed at the `nth` point, or after `after_s`."""
-
-    def tell(point: str, /) -> None:
-        say(point)
-
-    probe: Probe = Ending(nth=order["nth"]) if order.get("nth") else tell
+    """Run bot and worker until everything is answered; killed at `point` for the `nth` time, or after `after_s`."""
+    point = order.get("point")
+    probe: Probe = no_probe if point is None else Ending(point, nth=order["nth"])
     if order.get("after_s") is not None:
         threading.Timer(order["after_s"], os.kill, (os.getpid(), signal.SIGKILL)).start()
     anyio.run(_answer, Path(order["folder"]), order["messages"], probe)

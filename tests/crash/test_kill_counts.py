@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from crash import (
+    test_chat_kills,
     test_end_kills,
     test_family_kills,
     test_index_kills,
@@ -38,6 +39,8 @@ KILLS = {
         test_index_kills.KILLS + test_index_kills.FROM_OUTSIDE
     ),
     "notifier, at every named point and those of the store": test_notify_kills.KILLS,
+    "chat bots, at every named point": test_chat_kills.POINT_KILLS,
+    "chat bots, at random moments": test_chat_kills.RANDOM_KILLS,
     "whole path, at every named point": test_whole_path.BATCHES * test_whole_path.KILLS,
     "whole path, at system calls": test_whole_path.CALLS,
     "native jobs, at every named point": test_native_kills.BATCHES * test_native_kills.KILLS,
