@@ -48,6 +48,11 @@ COMPARED_OF_AGENTS = (
         for key in ("type", "command", "timeout", "url", "method", "headers", "secret_env", "attempts",
                     "directive", "inputs", "retry", "body", "channel_id", "bot_token_env")
     ),
+    *(
+        f"{owner}work_source.{key}"
+        for owner in ("", "schedules.*.")
+        for key in ("type", "repo", "base_url", "labels", "exclude_labels", "on_success", "lock", "auth")
+    ),
     *(f"{owner}notify[].{key}" for owner in ("", "schedules.*.") for key in ("url", "url_env", "allow_hosts", "approver")),
 )  # fmt: skip
 TEXTS = "what an agent is told and how it presents itself"
@@ -60,6 +65,7 @@ STOP = (
 WHEN = "when an accepted hook runs, and what it is called"
 TOLD = "what accepted targets are told, and when"
 PLACE = "where a workspace of its own begins, and how long it and its snapshots are kept"
+ATTEMPTS = "how often an issue is tried; each job is held to its limits"
 INACTIVE = "not active yet (config/not_active.py)"
 GRANTS_NOTHING_TO_AGENTS = {
     "description": TEXTS, "script": TEXTS, "default_prompt": TEXTS, "system_prompt": TEXTS,
@@ -76,9 +82,12 @@ GRANTS_NOTHING_TO_AGENTS = {
     "schedules.*.prompt": TEXTS, "schedules.*.inputs": TEXTS, "schedules.*.enabled": TIMES,
     "schedules.*.timezone": TIMES, "schedules.*.jitter": TIMES, "schedules.*.catch_up": TIMES,
     "schedules.*.max_overlap": TIMES, "schedules.*.max_suspended": TIMES, "schedules.*.pause_after": TIMES,
-    "schedules.*.outputToFile": TEXTS, "schedules.*.work_source": INACTIVE,
+    "schedules.*.outputToFile": TEXTS, **{
+        f"{owner}work_source.{key}": ATTEMPTS
+        for owner in ("", "schedules.*.")
+        for key in ("max_attempts", "cleanup_on_failure", "cleanup_in_progress")
+    },
     "docker.ephemeral": "whether a container is new; it gives the same", "docker.tmpfs": "memory, which is compared",
-    "work_source": INACTIVE,
     **{
         f"{directory}.{key}": PLACE
         for directory in DIRECTORIES

@@ -188,7 +188,8 @@ def test_the_watch_sees_a_key_that_nothing_reads(everything: LoadedFleet) -> Non
     assert "session.mode" in read
     assert "script[].input.command" in read
     assert "docker.host_config" in read
-    assert "work_source" not in read
+    assert "work_source.labels.ready" in read
+    assert "chat.nothing" not in read
 
 
 def test_keys_that_name_other_files_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

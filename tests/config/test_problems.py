@@ -102,7 +102,7 @@ def test_ten_different_mistakes_are_ten_located_problems(folder: Folder) -> None
         ("operation: manual", ["16 'manual' is not one of autonomous, review, interactive"]),
         ("setting_sources: [project, home]", ["32 'home' is not one of user, project, local"]),
         ("required_caps: [tool.Bash]", ["21 'tool.Bash' is not a capability"]),
-        ("work_source: {type: github}", ["19 a github work source needs 'repo'"]),
+        ("work_source: {type: github}", ["25 a github work source needs 'repo'"]),
         ("work_source: {type: github, repo: x}", ["39 'x' is not a repository"]),
         ("hooks: {after_run: [{type: shel, command: x}]}", ["32 'shel' is not one of shell"]),
         ("hooks: {after_run: [{command: x}]}", ["26 'type' is missing"]),

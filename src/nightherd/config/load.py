@@ -33,6 +33,7 @@ from nightherd.config.report import Findings
 from nightherd.config.repository import check_repository, check_worktrees
 from nightherd.config.resolve import FILE_VERSION, is_readable_version, resolve_agent, resolve_fleet
 from nightherd.config.resolve_notify import check_targets
+from nightherd.config.resolve_work import check_work_sources, check_work_tokens
 from nightherd.config.schema.agent import DEFAULT_RUNTIME
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetFile, FleetSettings
@@ -54,6 +55,7 @@ from nightherd.model.schedules.jobs import prompt_text
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.text import PLACE, input_values, quote
 from nightherd.model.webhooks import PAYLOAD
+from nightherd.model.work.request import ANY_ISSUE, issue_request
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -147,6 +149,8 @@ def check_fleet(
         check_endpoints(settings, assembly.fleets[0][1], known, findings)
     if not findings.errors:
         check_hooks(assembly.fleets[0][1], agents, findings)
+        checked = [(agent, section.node) for agent, section in agents]
+        check_work_tokens(checked, {**assembly.dotenv, **environ}, findings)
     if settings is not None and not findings.errors:
         definitions = [workflow.definition for workflow in workflows.values()]
         check_endpoints_are_used(settings, assembly.fleets[0][1], definitions, findings)
@@ -328,6 +332,7 @@ def check_agents(
         check_idempotent(agent, draft, findings)
         check_capabilities(agent, draft, findings)
         check_schedules(agent, draft, findings)
+        check_work_sources(agent, checked, draft.node, findings, path=draft.path)
         check_worktrees(agent, draft.node, findings, path=draft.path)
         check_container(
             checked.docker, draft.node, findings, path=draft.path, root=agent.working_directory
@@ -367,6 +372,9 @@ def check_schedules(agent: Agent, draft: Draft, findings: Findings) -> None:
         entry = section.entries.get(schedule.name) if isinstance(section, MappingNode) else None
         inputs = input_values(schedule.inputs)
         try:
+            if schedule.work is not None:
+                issue_request(agent, schedule, schedule.work, ANY_ISSUE)
+                continue
             prompt_text(agent, schedule, {**values, **inputs, **payload_of(schedule)})
         except InvalidValueError as error:
             place = entry.key if entry is not None else draft.declared

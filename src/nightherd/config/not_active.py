@@ -65,7 +65,6 @@ SANDBOX = Protection(
 AGENT_KEYS = (
     Waiting("schedules.*.type", "chat", frozenset({"chat"})),
     Waiting("schedules.*.trigger.type", "chat", frozenset({"chat"})),
-    Waiting("schedules.*.work_source", "work sources"),
     Waiting(
         "agents",
         CLAUDE,
@@ -87,7 +86,6 @@ AGENT_KEYS = (
         CLAUDE,
         is_used_by=lambda runtime: runtime.supports_plugins or not runtime.uses_model,
     ),
-    Waiting("work_source", "work sources"),
 )
 FLEET_KEYS: tuple[Waiting, ...] = ()
 WORKFLOW_KEYS = (Waiting("on.chat", "chat"),)

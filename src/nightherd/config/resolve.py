@@ -172,7 +172,9 @@ def resolve_agent(
         default_prompt=agent.default_prompt,
         script=resolve_script(agent.script),
         session=session,
-        schedules=resolve_schedules(agent.schedules, agent=name, repository=repository),
+        schedules=resolve_schedules(
+            agent.schedules, agent=name, repository=repository, work=agent.work_source
+        ),
         job_timeout=shortest(agent.job_timeout, session.job_timeout),
         max_concurrent=1 if agent.instances is None else agent.instances.max_concurrent,
         model=agent.model or session.model,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from nightherd.config.merge import like
 from nightherd.config.resolve_agent import json_inputs, resolve_session
 from nightherd.config.resolve_notify import resolve_targets
+from nightherd.config.resolve_work import resolve_work
 from nightherd.config.resolve_workspace import resolve_workspace
 from nightherd.config.schema.fleet import WebhookEndpoint
 from nightherd.config.schema.fleet import Webhooks as WebhooksSchema
@@ -20,6 +21,7 @@ from nightherd.config.schema.limits import ModelPrice as PriceSchema
 from nightherd.config.schema.limits import Outcomes
 from nightherd.config.schema.schedule import Schedule as ScheduleSchema
 from nightherd.config.schema.web import Web as WebSchema
+from nightherd.config.schema.work import WorkSource as WorkSchema
 from nightherd.model.access.web import Web
 from nightherd.model.hooks import AgentSubmission, Hook, HookPoint
 from nightherd.model.inbox.item import OnExpiry
@@ -79,23 +81,31 @@ def resolve_schedules(
     *,
     agent: str = "",
     repository: Repository | None = None,
+    work: WorkSchema | None = None,
 ) -> dict[str, Schedule]:
-    """The schedules of an agent, by name in their order; `repository` is what its `repo` names."""
+    """The schedules of an agent, by name in their order; `repository` is what its `repo` names, `work` its source."""
     resolved = [
-        resolve_schedule(key, one, agent, repository) for key, one in (schedules or {}).items()
+        resolve_schedule(key, one, agent, repository, work)
+        for key, one in (schedules or {}).items()
     ]
     return {schedule.name: schedule for schedule in resolved}
 
 
 def resolve_schedule(
-    key: str, schedule: ScheduleSchema, agent: str = "", repository: Repository | None = None
+    key: str,
+    schedule: ScheduleSchema,
+    agent: str = "",
+    repository: Repository | None = None,
+    work: WorkSchema | None = None,
 ) -> Schedule:
     """One schedule; what it does not say has its default here."""
     timezone = schedule.timezone or UTC_NAME
+    rule = resolve_rule(schedule, timezone)
+    source = resolve_work(schedule.work_source, work)
     directory = schedule.working_directory
     return Schedule(
         name=schedule.name or key,
-        rule=resolve_rule(schedule, timezone),
+        rule=rule,
         timezone=timezone,
         prompt=schedule.prompt,
         inputs=json_inputs(schedule.inputs or {}),
@@ -114,6 +124,7 @@ def resolve_schedule(
         hooks=limit_hooks(schedule.limits, owner=f"schedules.{key}.limits"),
         approvals=resolve_approvals(schedule.approvals),
         notify=resolve_targets(schedule.notify, f"{agent}/{schedule.name or key}/"),
+        work=None if rule is None else source,
         output_to_file=bool(schedule.output_to_file),
     )
 

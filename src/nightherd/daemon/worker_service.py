@@ -22,20 +22,25 @@ from nightherd.daemon.retention import FIRST_S
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.notifications.notifier import Notifier
 from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
+from nightherd.engine.work.intake import Intake
+from nightherd.engine.work.settler import Settler
 from nightherd.engine.workers.changed_fleet import for_fleet
 from nightherd.engine.workers.lease import Beats
 from nightherd.engine.workers.output_logs import with_output_logs
 from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
 from nightherd.model.access.web import APPEARANCE, Web
 from nightherd.model.agents.agent import Fleet
+from nightherd.model.chat.platform import BotId
 from nightherd.model.webhooks import is_loopback
 from nightherd.next_step import SpellStep, plain_step
+from nightherd.ports.chat import TakesRequests
 from nightherd.views.fleet.status import DaemonRow
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import since_boot
 from nightherd.wiring.notifications import make_notifier, make_push_keys
 from nightherd.wiring.running import make_worker_loop, open_worker
 from nightherd.wiring.stores import ensure_web_token, load_persistence, made_at, random_text
+from nightherd.wiring.work import make_work
 
 NEEDED = ("fastapi", "uvicorn")
 
@@ -50,7 +55,7 @@ def make_token(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> Non
         make_push_keys(state_dir)
 
 
-async def serve_api(
+async def serve_api(  # noqa: PLR0913 (what a daemon gives the API)
     state_dir: Path,
     fleet: Callable[[], Fleet],
     bench: Callable[[], WorkerContext],
@@ -58,6 +63,7 @@ async def serve_api(
     report: Callable[[str], None],
     wake: Callable[[], None],
     reload: Callable[[], None],
+    bot_requests: Callable[[BotId], TakesRequests | None],
     *,
     task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -78,7 +84,7 @@ async def serve_api(
         return None if record is None else daemon_row(record, now)
 
     async with open_api_context(
-        state_dir, fleet, bench, environ, report, describe, wake, reload
+        state_dir, fleet, bench, environ, report, describe, wake, reload, bot_requests
     ) as site:
         ports = ports_of(fleet(), site, state_dir, bench().random_text)
         await end_devices_without_login(site, ports)
@@ -158,6 +164,8 @@ class WorkerService:
         self._shift: WorkerLoop | None = None
         self._scheduler: Scheduler | None = None
         self._notifier: Notifier | None = None
+        self._intake: Intake | None = None
+        self._settler: Settler | None = None
         self._bots = BotService(post.state_dir, post.environ, post.report, self._wake)
         self._scheduling = anyio.CancelScope()
         self._doors = anyio.CancelScope()
@@ -204,6 +212,9 @@ class WorkerService:
                 self._shift = make_worker_loop(
                     self._fleet, context, reports, leaves_when_idle=False, beats=beats
                 )
+                self._intake, self._settler = make_work(
+                    self._fleet, context, context.worker, post.report
+                )
                 self._scheduler = Scheduler(
                     self._fleet,
                     context,
@@ -212,7 +223,9 @@ class WorkerService:
                     beats=beats,
                     since_boot=since_boot,
                     known_since=made_at(post.state_dir),
+                    intake=self._intake,
                 )
+                self._intake.wake_with(self._scheduler.wake)
                 self._notifier = make_notifier(
                     post.state_dir,
                     self._fleet,
@@ -224,7 +237,7 @@ class WorkerService:
                 async with anyio.create_task_group() as tasks:
                     task_status.started(await tasks.start(self._keep_open))
                     has_begun = True
-                    await self._work_and_notify(self._shift, self._notifier)
+                    await self._work_and_notify(self._shift, self._notifier, self._settler)
                     await self._bots.finish()
                     tasks.cancel_scope.cancel()
         except Exception as error:
@@ -235,11 +248,15 @@ class WorkerService:
             self.is_over = True
             self.left.set()
 
-    async def _work_and_notify(self, shift: WorkerLoop, notifier: Notifier) -> None:
+    async def _work_and_notify(
+        self, shift: WorkerLoop, notifier: Notifier, settler: Settler
+    ) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(notifier.run)
+            tasks.start_soon(settler.run)
             await shift.work()
             notifier.leave()
+            settler.leave()
 
     async def adopt(self, fleet: Fleet) -> None:
         """From now on the fleet is this one, for everything that begins."""
@@ -249,6 +266,9 @@ class WorkerService:
         self._context = for_fleet(self._context, fleet, before)
         self._shift.adopt(fleet)
         self._scheduler.adopt(fleet)
+        if self._intake is not None and self._settler is not None:
+            self._intake.adopt(self._context)
+            self._settler.adopt(fleet, self._context)
         if self._notifier is not None:
             self._notifier.adopt(fleet, self._context.environment, self._context.secrets)
         self._bots.adopt(fleet, self._context)
@@ -285,9 +305,11 @@ class WorkerService:
         self.left.set()
 
     async def _schedule(self) -> None:
-        if self._scheduler is not None:
+        if self._scheduler is not None and self._intake is not None:
             with self._scheduling:
-                await self._scheduler.run()
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._intake.run)
+                    await self._scheduler.run()
 
     async def _serve(
         self, *, task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED
@@ -301,6 +323,7 @@ class WorkerService:
             post.report,
             self._wake,
             post.reload,
+            self._bots.find_requests,
             task_status=task_status,
         )
 

@@ -44,5 +44,5 @@ class WorkTracker(Protocol):
         """Close an issue as completed."""
 
 
-OpenTracker = Callable[["WorkSource"], WorkTracker]
-"""Opens the tracker of a source; the same one for the same source."""
+OpenTracker = Callable[["WorkSource", Callable[[], str]], WorkTracker]
+"""Opens the tracker of a source. The second argument returns the token; it is called for each request."""

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from nightherd.host.clock import SystemClock
+from nightherd.host.system import SystemClock
 from nightherd.ports import Clock
 from nightherd.testing.github_repository import GithubRepository, Reply
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nightherd.config.schema.chat import Chat, WorkSource
+from nightherd.config.schema.chat import Chat
 from nightherd.config.schema.hooks import Hooks
 from nightherd.config.schema.inbox import Approval
 from nightherd.config.schema.isolation import AgentDocker, FleetDocker, Sandbox
@@ -31,6 +31,7 @@ from nightherd.config.schema.types import (
     refuse,
     shaped,
 )
+from nightherd.config.schema.work import WorkSource
 from nightherd.config.schema.workspace import Directory
 
 
@@ -222,7 +223,9 @@ class AgentSettings(Model):
         None, description="Whether it may ask a person (tool ask_person) and wait for the answer."
     )
     identity: Identity | None = Field(None, description="How the agent presents itself to people.")
-    work_source: WorkSource | None = Field(None, description="Where its work comes from.")
+    work_source: WorkSource | None = Field(
+        None, description="Where the work of its schedules comes from."
+    )
     metadata_file: Filling | None = Field(
         None, description="JSON file in the working directory that hooks may look into."
     )

@@ -19,7 +19,6 @@ from nightherd.config.schema.types import (
     Whole,
     reading,
     refuse,
-    shaped,
 )
 from nightherd.errors import InvalidValueError
 
@@ -234,42 +233,3 @@ class Chat(Model):
 
     discord: Discord | None = Field(None, description="Discord.")
     slack: Slack | None = Field(None, description="Slack.")
-
-
-Repository = Annotated[
-    str, shaped(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", "a repository; write owner/repository")
-]
-
-
-class WorkLabels(Model):
-    """Labels that say where an item of work stands."""
-
-    ready: Text = Field("ready", description="Label of work that is ready.")
-    in_progress: Text = Field("agent-working", description="Label of work in progress.")
-
-
-class WorkAuth(Model):
-    """How to sign in."""
-
-    token_env: Filling = Field("GITHUB_TOKEN", description="Variable that holds the token.")
-
-
-class WorkSource(Model):
-    """Where work is taken from."""
-
-    type: Filling = Field(description="Kind of source, such as github.")
-    repo: Repository | None = Field(None, description="For github: owner/repository.")
-    labels: WorkLabels | None = Field(None, description="Labels for the status of work.")
-    exclude_labels: Texts = Field((), description="Labels of work to leave alone.")
-    cleanup_on_failure: Flag = Field(True, description="Whether failed work is released.")
-    cleanup_in_progress: Flag | None = Field(
-        None, description="Whether work in progress is released after a crash."
-    )
-    auth: WorkAuth | None = Field(None, description="How to sign in.")
-
-    @model_validator(mode="after")
-    def github_has_a_repository(self) -> Self:
-        """GitHub work comes from one repository; other kinds have none of its keys."""
-        if self.type == "github" and self.repo is None:
-            raise refuse("incomplete", "a github work source needs 'repo'", key="type")
-        return self

@@ -7,7 +7,6 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from nightherd.config.schema.chat import WorkSource
 from nightherd.config.schema.inbox import Approval
 from nightherd.config.schema.limits import Limits
 from nightherd.config.schema.notify import NotifyTarget
@@ -25,6 +24,7 @@ from nightherd.config.schema.types import (
     Whole,
     refuse,
 )
+from nightherd.config.schema.work import WorkSource
 from nightherd.config.schema.workspace import Directory
 from nightherd.model.schedules.due import SHORTEST
 from nightherd.model.sessions.session import SessionMode
@@ -89,7 +89,9 @@ class Schedule(Model):
     notify: tuple[NotifyTarget, ...] | None = Field(
         None, description="Where people are told what happens to its jobs."
     )
-    work_source: WorkSource | None = Field(None, description="Where its work comes from.")
+    work_source: WorkSource | None = Field(
+        None, description="Where its work comes from; what is not set is as the agent sets it."
+    )
     resume_session: Flag | None = Field(
         None, description="Whether its jobs continue the agent's session."
     )

@@ -27,7 +27,7 @@ from nightherd.model.ids import JobId, SessionId, generate_job_id, generate_sess
 from nightherd.model.jobs.changes import SubmitJob
 from nightherd.model.jobs.job import Job, JobStatus, JobTexts, TriggerType
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
-from nightherd.model.jobs.overrides import overridden
+from nightherd.model.jobs.overrides import overridden, repo_of_inputs
 from nightherd.model.limits.limits import LimitName
 from nightherd.model.limits.login import login_of
 from nightherd.model.limits.spending import declared_price
@@ -148,8 +148,9 @@ def prompt_of(request: JobDraft) -> str:
 def values_of(agent: Agent, inputs: Mapping[str, Any]) -> dict[str, str]:
     """The run-time values a job's templates may use."""
     values = input_values(inputs)
-    if agent.repo is not None:
-        values["repo"] = agent.repo
+    repo = repo_of_inputs(inputs) or agent.repo
+    if repo is not None:
+        values["repo"] = repo
     return values
 
 

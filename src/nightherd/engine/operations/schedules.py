@@ -18,6 +18,7 @@ from nightherd.engine.operations.new_job import (
 from nightherd.engine.operations.requests import RunSchedule, SetSchedule
 from nightherd.engine.operations.runs import get_workflow, run_change
 from nightherd.engine.schedules.entries import make_entry, plan
+from nightherd.engine.work.found import Found, FoundIssue, NoIssue
 from nightherd.errors import AgentBlockedError, InvalidValueError, NightherdError, RefusedError
 from nightherd.model.agents.agent import WORKFLOW_PREFIX, Agent, workflow_agents
 from nightherd.model.change import Answer, FireSlot
@@ -33,6 +34,10 @@ from nightherd.model.schedules.jobs import (
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.schedules.schedule import OverrideSchedule, schedule_id
 from nightherd.model.sessions.session import SessionMode
+from nightherd.model.work.changes import StartWork
+from nightherd.model.work.issue import Issue
+from nightherd.model.work.request import ANY_ISSUE, issue_request
+from nightherd.model.work.source import WorkSource
 from nightherd.model.workflows.conductor.changes import StartRun
 from nightherd.model.workflows.triggers import RunTrigger
 from nightherd.next_step import Action, NextStep
@@ -42,6 +47,12 @@ async def run_schedule(request: RunSchedule, context: FleetContext) -> Job:
     """Return a new job of the schedule. `InvalidValueError` when its prompt cannot be made."""
     check_makes_job(request)
     agent, schedule = find_schedule(context.agents, f"{request.agent}/{request.schedule}")
+    if schedule.work is not None:
+        raise RefusedError(
+            f"{request.agent}/{request.schedule} takes its work from issues of {schedule.work.repo}, at its slots only",
+            hint=f"give an issue the label {schedule.work.ready!r}",
+            next_step=NextStep(Action.RUN_WITH_PROMPT, agent=request.agent),
+        )
     draft = replace(
         _draft(agent, schedule), dedupe_key=request.dedupe_key, refuses_held=request.refuses_held
     )
@@ -93,6 +104,8 @@ class DueSlot(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Schedule
     change: FireSlot
     makes_job: bool
+    found: Found | None = None
+    """What was found for a schedule that takes issues; None while that is not known: then it makes no job yet."""
 
 
 async def fire_slots(slots: Sequence[DueSlot], context: FleetContext) -> list[Answer]:
@@ -123,6 +136,8 @@ def slot_change(slot: DueSlot, context: FleetContext) -> FireSlot:
     try:
         if slot.agent.name.startswith(WORKFLOW_PREFIX):
             return replace(change, run=_run_of(slot, context))
+        if slot.schedule.work is not None:
+            return _work_change(slot, slot.schedule.work, context)
         draft = replace(
             _draft(slot.agent, slot.schedule),
             trigger_type=TriggerType.SCHEDULE,
@@ -135,6 +150,36 @@ def slot_change(slot: DueSlot, context: FleetContext) -> FireSlot:
         return _without_job(change, f"no job could be made: {error.message}")
     except Exception as error:  # noqa: BLE001 (an edge: one schedule takes no other with it)
         return _without_job(change, f"no job could be made: {type(error).__name__}: {error}")
+
+
+def _work_change(slot: DueSlot, source: WorkSource, context: FleetContext) -> FireSlot:
+    """The slot of a schedule that takes issues: with the one that was found, or skipped when there is none.
+
+    While it is not known yet, the change is only applied where the slot makes no job whatever is found.
+    """
+    change, found = slot.change, slot.found
+    if isinstance(found, NoIssue):
+        if found.is_error:
+            return _without_job(change, found.reason)
+        return replace(change, slot=replace(change.slot, reason=found.reason))
+    if isinstance(found, FoundIssue):
+        draft = _issue_draft(slot, found.source, found.issue)
+        work = StartWork(id=found.item.id, claim=found.item.claim)
+        return replace(change, job=job_change(draft, context), work=work)
+    draft = _issue_draft(slot, source, ANY_ISSUE)
+    return replace(change, job=job_change(draft, context), needs_work=True)
+
+
+def _issue_draft(slot: DueSlot, source: WorkSource, issue: Issue) -> JobDraft:
+    """What the schedule asks of its agent about an issue."""
+    asked = issue_request(slot.agent, slot.schedule, source, issue)
+    return replace(
+        _session_draft(slot.agent, slot.schedule),
+        prompt=asked.prompt,
+        inputs=asked.inputs,
+        trigger_type=TriggerType.SCHEDULE,
+        trigger_id=slot.change.slot.id,
+    )
 
 
 def _run_of(slot: DueSlot, context: FleetContext) -> StartRun:
@@ -167,11 +212,15 @@ def _without_job(change: FireSlot, reason: str) -> FireSlot:
 
 def _draft(agent: Agent, schedule: Schedule) -> JobDraft:
     """What the schedule asks of its agent. `InvalidValueError` when its prompt cannot be made."""
+    prompt = prompt_text(agent, schedule, values_of(agent, schedule.inputs))
+    return replace(_session_draft(agent, schedule), prompt=prompt, inputs=schedule.inputs)
+
+
+def _session_draft(agent: Agent, schedule: Schedule) -> JobDraft:
+    """A job of the schedule, in the session that its jobs have; not what it is asked."""
     mode = for_schedule(agent, schedule.name).session.mode
     return JobDraft(
         agent=agent,
-        prompt=prompt_text(agent, schedule, values_of(agent, schedule.inputs)),
-        inputs=schedule.inputs,
         schedule=schedule.name,
         session_terms=session_terms(agent, schedule),
         channel_id=channel_of(schedule) if mode is SessionMode.PER_CHANNEL else None,

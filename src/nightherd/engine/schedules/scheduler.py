@@ -19,6 +19,8 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.limits.logins import stopped_by
 from nightherd.engine.operations.schedules import DueSlot, fire_slots
 from nightherd.engine.schedules.entries import Entry, Plan, entries, plan, retire
+from nightherd.engine.work.found import Found, NoIssue
+from nightherd.engine.work.intake import Intake
 from nightherd.engine.workers.changed_fleet import for_fleet
 from nightherd.engine.workers.clock_watch import ClockWatch
 from nightherd.engine.workers.lease import Beats
@@ -42,6 +44,8 @@ TOGETHER = 200
 """Schedules fired in one transaction."""
 SOON_S = 0.05
 """How long to wait before reading what another process just changed."""
+NOT_LOOKED_FOR = NoIssue(reason="nothing here looks for issues", is_error=True)
+"""For schedules that take issues, where the scheduler has no intake."""
 
 
 class SchedulingReports(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +71,8 @@ class Scheduler:
 
     `keeps_all` says that the fleet is whole: schedules on record that it does not declare are put to rest.
     `since_boot` gives the seconds since the machine started, by which a clock that is set is noticed.
-    `known_since` is when the state directory was made: no slot before it was missed.
+    `known_since` is when the state directory was made: no slot before it was missed. `intake` finds the issues of
+    schedules that work on some.
     """
 
     def __init__(
@@ -80,8 +85,10 @@ class Scheduler:
         beats: Beats | None = None,
         since_boot: Callable[[], float] | None = None,
         known_since: datetime | None = None,
+        intake: Intake | None = None,
     ) -> None:
         self._fleet = fleet
+        self._intake = intake
         self._context = context
         self._reports = reports or SchedulingReports()
         self._keeps_all = keeps_all
@@ -255,6 +262,7 @@ class Scheduler:
         jitter, waits = entry.schedule.jitter, entry.schedule.catch_up is CatchUp.ALL
         following = [spread(entry.id, rule, one.instant, jitter) for one in found.verdicts[1:]]
         together = list(zip(found.verdicts, [*following, found.next], strict=True))
+        work = self._found_for(entry)
         # Those that wait for each other need not be tried before it is their turn.
         for verdict, after in together[: entry.schedule.max_overlap] if waits else together:
             slot = Slot(
@@ -282,8 +290,17 @@ class Scheduler:
                 schedule=entry.schedule,
                 change=change,
                 makes_job=verdict.is_job,
+                found=work,
             )
+            if verdict.is_job:
+                work = None  # an issue is for one job
             yield _Firing(entry=entry, slot=due_slot, instant=verdict.instant, next=after)
+
+    def _found_for(self, entry: Entry) -> Found | None:
+        """What was found for the next job of a schedule that takes issues."""
+        if entry.schedule.work is None:
+            return None
+        return NOT_LOOKED_FOR if self._intake is None else self._intake.answer(entry.id)
 
     async def _apply(self, firings: Sequence[_Firing], now: datetime) -> None:
         answers = await fire_slots([firing.slot for firing in firings], self._context)
@@ -291,6 +308,22 @@ class Scheduler:
         for firing, answer in zip(firings, answers, strict=True):
             if firing.entry.id not in held and not self._take_in(firing, answer, now):
                 held.add(firing.entry.id)
+            self._take_in_work(firing, answer)
+
+    def _take_in_work(self, firing: _Firing, answer: Answer) -> None:
+        """Look for an issue where the slot needs one, and take what was found as used where it is decided."""
+        intake, entry = self._intake, firing.entry
+        if intake is None or entry.schedule.work is None or not firing.slot.makes_job:
+            return
+        match answer:
+            case Refused(why=Why.NO_WORK):
+                intake.ask(entry.agent, entry.schedule)
+            case Refused(why=Why.FULL):
+                pass  # the slot waits, and so does its issue
+            case _ if firing.slot.found is not None:
+                intake.use(entry.id, has_job=isinstance(answer, Applied) and answer.job is not None)
+            case _:
+                pass
 
     def _take_in(self, firing: _Firing, answer: Answer, now: datetime) -> bool:
         """Return whether to continue after the slot: it was decided, here or by another process."""
@@ -303,7 +336,7 @@ class Scheduler:
                 self._reports.on_skip(key, reasons[0] or "")
             case Applied(job=Job() as job):
                 self._reports.on_fire(key, job.id)
-            case Refused(why=Why.FULL):
+            case Refused(why=Why.FULL | Why.NO_WORK):
                 waiting = Due(instant=firing.instant, runs_at=now)
                 self._expect(key, waiting, at=now + timedelta(seconds=LOOK_S))
                 return False

@@ -58,6 +58,8 @@ def is_raised(why: Suspension, options: JobOptions) -> bool:
 
 INPUT_NAMES = ("issue_number", "issue")
 PAYLOAD_NAMES = ("issue", "pull_request")
+ISSUE_REPO = "issue_repo"
+REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
 LARGEST = 2**53
 NUMBER = re.compile(r"#?([0-9]{1,15})", re.ASCII)
 
@@ -66,6 +68,12 @@ def issue_of_inputs(inputs: Mapping[str, Any]) -> int | None:
     """Return the number in the input `issue_number` or `issue`; None when neither is a number."""
     numbers = (_number(inputs.get(name)) for name in INPUT_NAMES)
     return next((number for number in numbers if number is not None), None)
+
+
+def repo_of_inputs(inputs: Mapping[str, Any]) -> str | None:
+    """Return the repository of the issue that the job is about, as a work source says it; None for no such text."""
+    repo = inputs.get(ISSUE_REPO)
+    return repo if isinstance(repo, str) and REPOSITORY.fullmatch(repo) else None
 
 
 def issue_of_payload(payload: Any) -> int | None:

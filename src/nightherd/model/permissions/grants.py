@@ -29,6 +29,7 @@ from nightherd.model.permissions.tool_rule import BASH
 from nightherd.model.permissions.workflows import workflow_directories, workflow_fingerprint
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.units import ONE_MS
+from nightherd.model.work.source import WorkSource
 from nightherd.model.workspaces.policy import CloneTerms, WorkspaceMode, WorkspacePolicy
 
 PROJECT_SOURCES = frozenset({"project", "local"})
@@ -37,6 +38,9 @@ PER_DAY = "per_day."
 WITHOUT_SERVERS = "(without its MCP servers)"
 FIRST_WEB_KEYS = frozenset({"enabled", "host", "port", "token_env", "hosts"})
 """Keys of `web` that count whatever their value is."""
+
+OF_ATTEMPTS = frozenset({"max_attempts", "cleanup_on_failure", "cleanup_in_progress"})
+"""Keys of a work source that say when an issue is given back; each job is held to its limits anyway."""
 
 Maxima = Mapping[str, int]
 """Limits by name; one that is not there is no limit."""
@@ -78,6 +82,8 @@ class AgentGrants(msgspec.Struct, frozen=True, kw_only=True):
     """Commands that prepare workspaces."""
     clones: list[str] | None = None
     """What its directories are cloned from; None on a record from before there were clones."""
+    work: list[str] = []
+    """Where its schedules take issues from, and what is written there with which token."""
 
 
 class FleetGrants(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +165,9 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
         clones=sorted(
             {clone_fingerprint(one.clone) for one in _policies(agent) if one.clone is not None}
         ),
+        work=sorted(
+            {work_fingerprint(one.work) for one in agent.schedules.values() if one.work is not None}
+        ),
     )
 
 
@@ -180,6 +189,12 @@ def _policies(agent: Agent) -> Iterable[WorkspacePolicy]:
 def clone_fingerprint(terms: CloneTerms) -> str:
     """Which repository and branch it is; a new token opens the same one."""
     return fingerprint([terms.url, terms.branch])
+
+
+def work_fingerprint(source: WorkSource) -> str:
+    """Which issues are taken, and what becomes of them; how often one is tried is not compared."""
+    terms = {key: one for key, one in source.terms().items() if key not in OF_ATTEMPTS}
+    return fingerprint(["work", terms])
 
 
 def all_approvals(agent: Agent) -> list[ApprovalRule]:

@@ -39,6 +39,7 @@ from nightherd.model.permissions.grants import (
     server_fingerprint,
     target_fingerprint,
     web_fingerprint,
+    work_fingerprint,
 )
 from nightherd.model.permissions.widening import (
     AUTO,
@@ -239,7 +240,7 @@ def _schedules(
         maxima = known.schedules.get(name, of_each_job(known.maxima))
         before = old.schedules.get(name) if old is not None else None
         for one in (schedule, before):
-            if one is None:
+            if one is None or not _is_accepted_work(one, known):
                 continue
             placed = cut_schedule(one, agent.workspace, known, before)
             cut = _schedule(_in_accepted_directory(placed, known, home), maxima, known.hooks)
@@ -248,6 +249,10 @@ def _schedules(
                 kept[name] = cut
                 break
     return kept
+
+
+def _is_accepted_work(schedule: Schedule, known: AgentGrants) -> bool:
+    return schedule.work is None or work_fingerprint(schedule.work) in known.work
 
 
 def _in_accepted_directory(schedule: Schedule, known: AgentGrants, home: str) -> Schedule:

@@ -107,6 +107,8 @@ def _of_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Iterator[st
         yield "sandbox removed" if wanted.sandbox is None else "sandbox changed"
     yield from container_widenings(known.container, wanted.container)
     yield from workspace_widenings(known, wanted)
+    if added := len(_added(wanted.work, known.work)):
+        yield f"work_source: {added} new or changed"
     yield from _higher(wanted.maxima, known.maxima)
     for name, maxima in wanted.schedules.items():
         before = known.schedules.get(name, of_each_job(known.maxima))
@@ -201,6 +203,8 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
         sandbox=wanted.sandbox if is_known_sandbox else known.sandbox,
         container=narrowed_container(known.container, wanted.container),
         blocked_by=sorted({*wanted.blocked_by, *known.blocked_by}),
+        # It is unknown which of the old sources a new one replaces.
+        work=known.work if _added(wanted.work, known.work) else wanted.work,
         maxima=_lower(known.maxima, wanted.maxima),
         schedules={
             name: _lower(known.schedules.get(name, of_each_job(known.maxima)), one)

@@ -18,6 +18,7 @@ from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.sessions.session import SessionTerms
 from nightherd.model.units import format_duration
+from nightherd.model.work.source import WorkSource
 from nightherd.model.workspaces.policy import WorkspacePolicy
 
 UTC_NAME = "UTC"
@@ -96,6 +97,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """What is done besides when something happens to one of its jobs."""
     notify: tuple[NotifyTarget, ...] = ()
     """Where people are told besides what happens to its jobs."""
+    work: WorkSource | None = None
+    """Where its jobs come from: each works on an issue, and a slot without one is skipped."""
     output_to_file: bool = False
     """Whether each of its jobs also leaves its record as plain text."""
 

@@ -1,0 +1,184 @@
+"""Settling: tell the tracker what came of a claim, and let the issue go.
+
+The steps in their order: comment, labels, closing, lock, row. Each can be repeated after a crash: the comment is looked
+for by its marker before it is written, and everything else changes nothing the second time.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from nightherd.engine.work.comments import comment_text, marker_of, will_be_retried
+from nightherd.engine.work.context import (
+    WorkContext,
+    blocked_state,
+    blocked_text,
+    note,
+    note_failure,
+    note_success,
+    take_in_hand,
+)
+from nightherd.errors import WorkSourceError
+from nightherd.model.change import Applied
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.log import LogLevel
+from nightherd.model.work.changes import EndWork, SettleWork
+from nightherd.model.work.item import WorkItem, WorkOutcome, WorkStatus
+from nightherd.model.work.source import OnSuccess, SourceStatus, WorkSource, source_of
+from nightherd.ports.work import WorkTracker
+
+OUTCOMES = {
+    JobStatus.COMPLETED: WorkOutcome.SUCCESS,
+    JobStatus.FAILED: WorkOutcome.FAILURE,
+    JobStatus.CANCELLED: WorkOutcome.CANCELLED,
+}
+CLOCK_LEEWAY = timedelta(days=1)
+"""How far the tracker's clock may be from ours when a comment is looked for."""
+QUIET = timedelta(minutes=1)
+"""How long an issue is not taken again: what the tracker lists may be old."""
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
+"""How long a failed issue waits for its next attempt: doubled from attempt to attempt."""
+COMMENT_TRIES = 5
+"""After so many refusals an issue is settled without its comment: it may take none any more."""
+
+
+async def end_finished(item: WorkItem, context: WorkContext) -> bool:
+    """End the claim of an issue whose job has ended; False while it has not."""
+    job = None if item.job_id is None else context.fleet.reader.find_job(item.job_id)
+    if job is None or not job.is_terminal:
+        return False
+    end = EndWork(id=item.id, claim=item.claim, at=context.now(), outcome=OUTCOMES[job.status])
+    (answer,) = await context.fleet.state.apply([end])
+    context.probe("work.ended")
+    return isinstance(answer, Applied)
+
+
+async def settle(item: WorkItem, context: WorkContext) -> bool:
+    """Tell the tracker and let the issue go; False when that is to be tried again, or another process does it."""
+    if not await take_in_hand(item, context):
+        return False
+    source = source_of(item.terms)
+    blocked = blocked_state(source.id, context)
+    if blocked is not None:
+        await note(item, context, error=blocked_text(blocked), due_at=blocked.blocked_until)
+        return False
+    try:
+        tracker = context.tracker(source)
+        is_over = (
+            await _comment(item, source, tracker, context)
+            and await _relabel(item, source, tracker, context)
+            and await _unlock(item, source, tracker, context)
+        )
+    except WorkSourceError as error:
+        failed = await note_failure(source.id, error, context)
+        await note(item, context, error=error.message, due_at=failed.blocked_until)
+        context.log("work.trouble", item, f"{item.id}: {error.message}", LogLevel.WARNING)
+        return False
+    if is_over:
+        await note_success(source.id, context)
+    return is_over
+
+
+async def _comment(
+    item: WorkItem, source: WorkSource, tracker: WorkTracker, context: WorkContext
+) -> bool:
+    """Write the comment if it is not there; False when the issue is in other hands by now."""
+    if item.is_told:
+        return True
+    reader = context.fleet.reader
+    job: Job | None = None if item.job_id is None else reader.find_job(item.job_id)
+    texts = None if job is None else reader.find_texts(job.id)
+    text = comment_text(item, source, job, texts)
+    comment_id: str | None = None
+    if text is not None:
+        comment_id = await tracker.find_comment(
+            item.issue, marker_of(item), item.reserved_at - CLOCK_LEEWAY
+        )
+        if comment_id is None:
+            if not await take_in_hand(item, context):
+                return False
+            context.probe("work.commenting")
+            try:
+                comment_id = await tracker.comment(item.issue, context.masked(text))
+            except WorkSourceError as error:
+                is_final = error.kind == SourceStatus.REFUSED and item.tries >= COMMENT_TRIES
+                if not is_final:
+                    raise
+                message = f"{item.id} is settled without a comment: {error.message}"
+                context.log("work.trouble", item, message, LogLevel.WARNING)
+            context.probe("work.commented")
+    return await note(item, context, is_told=True, comment_id=comment_id or None)
+
+
+async def _relabel(
+    item: WorkItem, source: WorkSource, tracker: WorkTracker, context: WorkContext
+) -> bool:
+    """Let the labels and the status of the issue say what came of it."""
+    if item.is_relabelled:
+        return True
+    if item.is_labelled:
+        if not await take_in_hand(item, context):
+            return False
+        await _put_labels(item, source, tracker)
+        context.probe("work.relabelled")
+        if item.outcome is WorkOutcome.SUCCESS and source.on_success is OnSuccess.CLOSE:
+            await tracker.close(item.issue)
+            context.probe("work.closed")
+    return await note(item, context, is_relabelled=True)
+
+
+async def _put_labels(item: WorkItem, source: WorkSource, tracker: WorkTracker) -> None:
+    """The next label first, so that the issue is never without one that says where it stands."""
+    if will_be_retried(item, source):
+        issue = await tracker.find_issue(item.issue)
+        if issue is None or not issue.is_open:
+            await tracker.remove_label(item.issue, source.in_progress)
+            return
+        await tracker.add_label(item.issue, source.ready)
+    elif item.outcome is WorkOutcome.SUCCESS and source.done is not None:
+        await tracker.add_label(item.issue, source.done)
+    elif item.outcome is WorkOutcome.FAILURE and source.failed is not None:
+        await tracker.add_label(item.issue, source.failed)
+    if item.outcome is WorkOutcome.FAILURE and not source.cleanup_on_failure:
+        return
+    await tracker.remove_label(item.issue, source.in_progress)
+
+
+async def _unlock(
+    item: WorkItem, source: WorkSource, tracker: WorkTracker, context: WorkContext
+) -> bool:
+    """Free the issue for other fleets, and for this one."""
+    if not await take_in_hand(item, context):
+        return False
+    if source.lock:
+        await tracker.drop_lock(item.issue, item.claim)
+        context.probe("work.unlocked")
+    now = context.now()
+    status = _settled_status(item, source)
+    change = SettleWork(
+        id=item.id,
+        claim=item.claim,
+        at=now,
+        status=status,
+        not_before=_not_before(item, source, now),
+    )
+    (answer,) = await context.fleet.state.apply([change])
+    context.probe("work.settled")
+    context.log("work.settled", item, f"{item.id} is {status} ({item.outcome})")
+    return isinstance(answer, Applied)
+
+
+def _settled_status(item: WorkItem, source: WorkSource) -> WorkStatus:
+    if will_be_retried(item, source):
+        return WorkStatus.RELEASED
+    return WorkStatus.DONE if item.outcome is WorkOutcome.SUCCESS else WorkStatus.FAILED
+
+
+def _not_before(item: WorkItem, source: WorkSource, now: datetime) -> datetime:
+    """When the issue may be taken again."""
+    if item.outcome is WorkOutcome.RELEASED:
+        return now
+    if item.outcome is not WorkOutcome.FAILURE or not will_be_retried(item, source):
+        return now + QUIET
+    pause: timedelta = FIRST_PAUSE * 2 ** min(max(item.attempts - 1, 0), 10)
+    return now + min(pause, LONGEST_PAUSE)
