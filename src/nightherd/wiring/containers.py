@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     from nightherd.runtimes.container.image import ImagePlan
 
 
+ASK_S = 10.0
+"""How long the doctor waits for an answer of the engine."""
+
+
 @asynccontextmanager
-async def open_engine(configured: str | None, environ: Mapping[str, str]) -> AsyncIterator[Engine]:
-    """Give the container engine of this machine; `RefusedError` says why there is none."""
+async def open_engine(
+    configured: str | None, environ: Mapping[str, str], *, call_s: float | None = None
+) -> AsyncIterator[Engine]:
+    """Give the container engine of this machine; `RefusedError` says why there is none. A call may take `call_s`."""
     from nightherd.runtimes.container.sockets import find_socket
 
     socket = find_socket(configured, environ)
@@ -30,7 +36,7 @@ async def open_engine(configured: str | None, environ: Mapping[str, str]) -> Asy
         raise RefusedError(
             "containers need the extra `docker`", hint="pip install 'nightherd[docker]'"
         ) from error
-    async with Engine(socket) as engine:
+    async with Engine(socket) if call_s is None else Engine(socket, call_s=call_s) as engine:
         yield engine
 
 
@@ -97,7 +103,11 @@ async def list_containers(engine: Engine) -> list[dict[str, Any]]:
 
 
 def engine_facts(
-    configured: str | None, environ: Mapping[str, str], images: Iterable[str] = ()
+    configured: str | None,
+    environ: Mapping[str, str],
+    images: Iterable[str] = (),
+    *,
+    call_s: float = ASK_S,
 ) -> EngineFacts | tuple[str, str | None]:
     """Return what the engine of this machine says about itself and these images; or why there is none, and what to do."""
     from concurrent.futures import ThreadPoolExecutor
@@ -114,7 +124,7 @@ def engine_facts(
             return None
 
     async def ask() -> EngineFacts:
-        async with open_engine(configured, environ) as engine:
+        async with open_engine(configured, environ, call_s=call_s) as engine:
             version, info = await engine.version(), await engine.info()
             facts = EngineFacts.of(engine.socket, version, info)
             found = {image: await facts_of(engine, image) for image in images}

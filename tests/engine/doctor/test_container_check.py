@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -52,6 +54,17 @@ def test_engine_that_is_there_is_described(docker_engine: DockerEngine) -> None:
     assert f"Docker {facts.version} at {docker_engine.socket_path}, as root, cgroup v" in (
         finding.message
     )
+
+
+def test_engine_that_does_not_answer_does_not_hold_up_the_doctor() -> None:
+    with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as listener:
+        path = f"{short}/s"
+        listener.bind(path)
+        listener.listen()
+        finding = engine_finding(engine_facts(path, {}, call_s=0.2), ["a"])
+
+    assert finding.level is Level.PROBLEM
+    assert "no answer within 0.2 s" in finding.message
 
 
 def test_images_are_asked_about_and_their_claude_is_compared(
