@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import aiohttp
 import anyio
@@ -31,6 +33,7 @@ PERMISSIONS = discord.Permissions(
 )
 """What the bot needs in its channels."""
 HTTPS = 443
+LET_GO_S = 0.005
 SCOPES = ("bot", "applications.commands")
 _ACTIVITIES = {
     "playing": discord.ActivityType.playing,
@@ -133,14 +136,47 @@ def check_environment(environment: Mapping[str, str]) -> None:
     _server(environment)
 
 
-def new_connector(environment: Mapping[str, str]) -> aiohttp.BaseConnector:
-    """Return what makes the client's connections: to Discord, or to the server that the environment names."""
-    context = _trusted(environment)
+@asynccontextmanager
+async def open_connector(
+    environment: Mapping[str, str], close_s: float
+) -> AsyncIterator[aiohttp.BaseConnector]:
+    """Give what makes the client's connections: to Discord, or to the server that the environment names.
+
+    No connection is left at the end: TLS would wait for the other side's goodbye.
+    """
     server = _server(environment)
-    if server is None:
-        return aiohttp.TCPConnector(ssl=context, limit=0)
-    resolver = OneServer(*server)
-    return aiohttp.TCPConnector(ssl=context, limit=0, resolver=resolver, use_dns_cache=False)
+    sockets: WeakSet[socket.socket] = WeakSet()
+
+    def new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, *_ = address
+        made = socket.socket(family, kind, protocol)
+        sockets.add(made)
+        return made
+
+    connector = aiohttp.TCPConnector(
+        ssl=_trusted(environment),
+        limit=0,
+        resolver=None if server is None else OneServer(*server),
+        use_dns_cache=server is None,
+        socket_factory=new_socket,
+    )
+    try:
+        yield connector
+    finally:
+        with anyio.move_on_after(close_s, shield=True):
+            await connector.close()
+            while left := [one for one in sockets if one.fileno() >= 0]:
+                for one in left:
+                    _cut(one)
+                await anyio.sleep(LET_GO_S)
+
+
+def _cut(connection: socket.socket) -> None:
+    """End a connection; its transport closes the socket then."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return  # not connected, or not any more
 
 
 def _trusted(environment: Mapping[str, str]) -> ssl.SSLContext:

@@ -17,7 +17,7 @@ from nightherd.errors import NightherdError, message_of
 from nightherd.model.chat.settings import BotSettings
 from nightherd.ports.chat import ChatReceiver, ConnectionState
 from nightherd.triggers.chat.discord_answers import Answers
-from nightherd.triggers.chat.discord_client import DiscordClient, new_connector
+from nightherd.triggers.chat.discord_client import DiscordClient, open_connector
 from nightherd.triggers.chat.discord_commands import register_commands
 from nightherd.triggers.chat.discord_errors import FAILURES, UNREADABLE, reason, refusal
 from nightherd.triggers.chat.discord_incoming import Incoming
@@ -90,27 +90,23 @@ class DiscordSession:
 
     async def run(self) -> None:
         """Log in and hand on what happens. `ChatRefusedError` or `SessionEndedError` at the end."""
-        connector = new_connector(self._environment)
-        self._client = client = DiscordClient(
-            self,
-            connector,
-            self._settings.presence,
-            heartbeat_timeout_s=self._timing.heartbeat_s,
-            identify_pause_s=self._timing.identify_s,
-        )
-        self._sending.on_failure = self._note_refusal
-        try:
-            async with anyio.create_task_group() as tasks:
-                self._tasks, self._queues = tasks, ChannelQueues(tasks)
-                self._answers = Answers(self._receiver, self._incoming, self._queues)
-                tasks.start_soon(self._connect)
-                tasks.start_soon(self._report)
-        finally:
-            self._tasks = self._queues = None
-            self._sending.client = None
-            with anyio.move_on_after(self._timing.close_s, shield=True):
-                await client.close()
-            await connector.close()
+        close_s = self._timing.close_s
+        async with open_connector(self._environment, close_s) as connector:
+            self._client = client = DiscordClient(
+                self,
+                connector,
+                self._settings.presence,
+                heartbeat_timeout_s=self._timing.heartbeat_s,
+                identify_pause_s=self._timing.identify_s,
+            )
+            self._sending.on_failure = self._note_refusal
+            try:
+                await self._work()
+            finally:
+                self._tasks = self._queues = None
+                self._sending.client = None
+                with anyio.move_on_after(close_s, shield=True):
+                    await client.close()
         raise self._error or SessionEndedError("Discord: the connection ended")
 
     # What discord.py says: nothing here waits
@@ -149,6 +145,13 @@ class DiscordSession:
             self._tasks.start_soon(self._answers.take, interaction)
 
     # The work
+
+    async def _work(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            self._tasks, self._queues = tasks, ChannelQueues(tasks)
+            self._answers = Answers(self._receiver, self._incoming, self._queues)
+            tasks.start_soon(self._connect)
+            tasks.start_soon(self._report)
 
     async def _connect(self) -> None:
         token = self._environment.get(self._settings.token_env, "")
