@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from components import Components
 from docker_engine import DockerEngine
 from runtimes.container.container_herd import SECRET, USER, ContainerHerd, bash
 
@@ -88,4 +89,26 @@ def test_directory_of_the_state_is_not_mounted(
     assert done.returncode != 0
     assert "is part of the state directory" in done.stdout
     assert herd.results() == []
+    assert herd.containers() == []
+
+
+def test_full_disk_of_the_working_directory_ends_the_command_alone(
+    docker_engine: DockerEngine, container_image: str, tmp_path: Path, components: Components
+) -> None:
+    fill, after = bash("head -c 1G /dev/zero > full"), bash("rm full; echo went on")
+    agent = {"name": "player", "script": [fill, after, {"say": "done"}]}
+    herd = ContainerHerd(tmp_path, docker_engine, container_image, [agent])
+    # Where the engine is, because it does not see what is mounted elsewhere since it started.
+    there = [components.program("nsenter"), "--mount", "--target", str(docker_engine.pid)]
+    disk = ["mount", "-t", "tmpfs", "-o", f"size=4m,uid={USER}", "tmpfs", herd.work]
+    subprocess.run([*there, *disk], check=True)
+    try:
+        done = herd.nightherd("run", "player", "-p", "go", "--quiet")
+    finally:
+        subprocess.run([*there, "umount", herd.work], check=True)
+    filled, last = herd.results()
+
+    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
+    assert "No space left on device" in filled
+    assert last == "went on\n"
     assert herd.containers() == []
