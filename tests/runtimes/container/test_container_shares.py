@@ -100,7 +100,7 @@ def test_full_disk_of_the_working_directory_ends_the_command_alone(
     herd = ContainerHerd(tmp_path, docker_engine, container_image, [agent])
     # Where the engine is, because it does not see what is mounted elsewhere since it started.
     there = [components.program("nsenter"), "--mount", "--target", str(docker_engine.pid)]
-    disk = ["mount", "-t", "tmpfs", "-o", f"size=4m,uid={USER}", "tmpfs", herd.work]
+    disk = ["mount", "-t", "tmpfs", "-o", f"size=4m,uid={USER}", "tmpfs", str(herd.work)]
     subprocess.run([*there, *disk], check=True)
     try:
         done = herd.nightherd("run", "player", "-p", "go", "--quiet")
