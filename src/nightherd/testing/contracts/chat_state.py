@@ -230,6 +230,24 @@ async def check_cursor_of_a_place_only_moves_forward(state: OpenState) -> None:
     assert moved.seen_message_id == "100.10", "numbers, not text"
 
 
+async def check_place_is_recorded_without_a_message(state: OpenState) -> None:
+    await must_apply(state, SeeMessage(conversation=conversation(), message_id=None))
+    await must_apply(state, SeeMessage(conversation=conversation(), message_id=None))
+
+    known = state.reader.find_conversation(HERE)
+    assert known is not None
+    assert (known.seen_message_id, known.created_at) == (None, BEGINNING)
+
+
+async def check_message_beyond_what_was_looked_at_leaves_the_cursor(state: OpenState) -> None:
+    await must_apply(state, said(1), replace(said(2), moves_cursor=False))
+
+    known = state.reader.find_conversation(HERE)
+    assert known is not None
+    assert known.seen_message_id == "100.1"
+    assert len(state.reader.waiting_chat_messages(HERE, 10)) == 2
+
+
 async def check_bot_remembers_when_it_was_first_connected(state: OpenState) -> None:
     bot = ChatBot(
         id=BOT,
