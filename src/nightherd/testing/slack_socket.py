@@ -52,6 +52,7 @@ class SlackDeliveries:
         """Those with which a connection may be opened, each once."""
         self.opened = 0
         """How many connections were opened so far."""
+        self._by_id: dict[str, Delivery] = {}
         self._sockets: list[web.WebSocketResponse] = []
         self._leaving: set[web.WebSocketResponse] = set()
         self._news = on_news
@@ -78,6 +79,7 @@ class SlackDeliveries:
     def deliver(self, delivery: Delivery) -> None:
         """Deliver something. An event at a time without any connection is not delivered later."""
         self.deliveries.append(delivery)
+        self._by_id[delivery.id] = delivery
         if self.address is not None:
             self._requests.put_nowait(delivery)
         else:
@@ -124,9 +126,9 @@ class SlackDeliveries:
         return socket
 
     def _acknowledge(self, message: Mapping[str, Any]) -> None:
-        for delivery in self.deliveries:
-            if delivery.id == message.get("envelope_id"):
-                delivery.is_acknowledged, delivery.answer = True, message.get("payload")
+        delivery = self._by_id.get(message.get("envelope_id", ""))
+        if delivery is not None:
+            delivery.is_acknowledged, delivery.answer = True, message.get("payload")
         self._news()
 
     def _forget(self, socket: web.WebSocketResponse) -> None:

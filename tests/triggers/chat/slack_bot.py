@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from anyio import to_thread
 from msgspec.structs import replace
 
 from nightherd.model.chat.platform import ChatPlace, Platform, bot_id
@@ -31,6 +32,11 @@ SETTINGS = BotSettings(
 )
 HTTP_SETTINGS = replace(SETTINGS, slack=replace(SOCKET, mode=SlackMode.HTTP))
 SECRETS = (BOT_TOKEN, APP_TOKEN, SIGNING_SECRET, "ticket-0")
+
+
+async def wait_for(slack: SlackApi, is_so: Callable[[], object]) -> bool:
+    """Wait in a thread, so that the bot can go on."""
+    return await to_thread.run_sync(slack.wait_for, is_so)
 
 
 def connect(

@@ -171,7 +171,6 @@ async def test_a_copy_of_a_request_that_is_under_way_is_to_come_again(tmp_path: 
         async with reached(slack, tmp_path) as (chat, world), running(chat):
             chat.receiver.gate = anyio.Event()
             async with anyio.create_task_group() as tasks:
-
                 headers = signed(said("slow"), world.site.context.clock.now().timestamp())
 
                 async def first() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from anyio import to_thread
 
 from nightherd.model.chat.incoming import ButtonPress, ChatCommand
 from nightherd.model.chat.platform import ChatPlace
@@ -15,16 +14,10 @@ from nightherd.testing.recording_receiver import RecordingReceiver
 from nightherd.testing.slack_api import SlackApi
 from nightherd.testing.slack_workspace import APP_TOKEN, BOT_TOKEN, CHANNEL
 from nightherd.triggers.chat import slack_intake
-from triggers.chat.slack_bot import HERE, connected
+from triggers.chat.slack_bot import HERE, connected, wait_for
 
 ASK = Button(id="no:7", label="No", asks_comment=True)
 YES = Button(id="yes:7", label="Yes")
-
-
-async def wait_for(slack: SlackApi, is_so: object) -> bool:
-    """Wait in a thread, so that the bot can go on."""
-    assert callable(is_so)
-    return await to_thread.run_sync(slack.wait_for, is_so)
 
 
 def acknowledged(slack: SlackApi) -> list[bool]:
@@ -34,15 +27,20 @@ def acknowledged(slack: SlackApi) -> list[bool]:
 async def test_a_message_is_acknowledged_once_it_is_recorded(tmp_path: Path) -> None:
     with SlackApi() as slack:
         async with connected(slack, tmp_path) as chat:
+            sent = await chat.connection.post(chat.post("shall I?", "n-1", buttons=(YES,)))
+            await wait_for(slack, lambda: acknowledged(slack) == [True])
             chat.receiver.gate = anyio.Event()
             slack.say("remember this")
             await chat.receiver.until(lambda: chat.receiver.begun == 1)
+            # What the bot says later arrives later: the acknowledgement of the press is behind any other.
+            slack.press(str(sent.message_id), "Yes")
+            await wait_for(slack, lambda: slack.deliveries[-1].is_acknowledged)
             before = acknowledged(slack)
             chat.receiver.gate.set()
-            is_acknowledged = await wait_for(slack, lambda: acknowledged(slack) == [True])
+            await wait_for(slack, lambda: all(acknowledged(slack)))
 
-    assert before == [False]
-    assert is_acknowledged
+    assert before == [True, False, True]
+    assert acknowledged(slack) == [True, True, True]
     assert chat.receiver.texts == ["remember this"]
 
 
@@ -278,3 +276,39 @@ async def test_bolt_reads_no_token_from_the_environment(
             await chat.receiver.until(lambda: chat.receiver.texts == ["hello"])
 
     assert {call.token for call in slack.calls} == {BOT_TOKEN, APP_TOKEN}
+
+
+async def test_many_people_in_many_channels_are_heard_in_order(tmp_path: Path) -> None:
+    channels = [f"C0ROOM{n}" for n in range(20)]
+    said: dict[str, list[str]] = {channel: [] for channel in channels}
+    with SlackApi() as slack:
+        async with connected(slack, tmp_path) as chat:
+            for number in range(2_000):
+                channel = channels[number % 20]
+                user = f"U0PERSON{number % 50}"
+                said[channel].append(slack.say(f"number {number}", channel=channel, user=user))
+            await chat.receiver.until(lambda: len(chat.receiver.messages) == 2_000)
+            assert await wait_for(slack, lambda: all(acknowledged(slack)))
+
+    heard: dict[str, list[str]] = {channel: [] for channel in channels}
+    for message in chat.receiver.messages:
+        heard[message.place.channel_id].append(message.message_id)
+    assert heard == said
+    assert len(slack.called("users.info")) == 51, "each person once, and the bot"
+
+
+async def test_what_cannot_be_read_is_not_acknowledged_and_ends_no_connection(
+    tmp_path: Path,
+) -> None:
+    with SlackApi() as slack:
+        async with connected(slack, tmp_path) as chat:
+            slack.tell(
+                {"type": "message", "channel": CHANNEL, "user": "U1", "ts": "1.2", "files": 7}
+            )
+            slack.tell({"type": "message", "channel": ["C1"], "user": {}, "ts": None})
+            slack.say("readable")
+            await chat.receiver.until(lambda: chat.receiver.texts == ["readable"])
+            await wait_for(slack, lambda: acknowledged(slack)[1:] == [True, True])
+
+    assert acknowledged(slack) == [False, True, True]
+    assert slack.opened == 1

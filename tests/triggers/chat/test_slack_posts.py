@@ -287,6 +287,17 @@ async def test_a_history_that_cannot_be_read_says_what_to_do(tmp_path: Path) -> 
                 await chat.connection.history(HERE, None, 10)
 
 
+async def test_a_thread_that_was_deleted_has_no_history(tmp_path: Path) -> None:
+    with SlackApi() as slack:
+        async with connected(slack, tmp_path) as chat:
+            thread = replace(HERE, thread_id="1767225600.000100")
+            history = await chat.connection.history(thread, "1767225600.000200", 10)
+            found = await chat.connection.find_post(thread, "n-1")
+
+    assert list(history) == []
+    assert found is None
+
+
 async def test_a_read_waits_as_long_as_slack_asks_but_not_for_hours(tmp_path: Path) -> None:
     with SlackApi() as slack:
         slack.say("hello")

@@ -98,10 +98,15 @@ class SlackClient:
     async def pages(
         self, method: str, **arguments: Any
     ) -> AsyncIterator[Sequence[Mapping[str, Any]]]:
-        """Give the messages of a channel or thread page by page. `NightherdError` when Slack refuses."""
+        """Give the messages of a channel or thread page by page. `NightherdError` when Slack refuses.
+
+        A thread that was deleted has none.
+        """
         cursor: str | None = None
         while True:
             answer = await self.read(method, limit=PAGE, cursor=cursor, **arguments)
+            if answer.error == "thread_not_found":
+                return
             if not answer.is_ok:
                 raise NightherdError(f"the history cannot be read: {answer.reason}")
             messages = answer.data.get("messages")

@@ -102,9 +102,12 @@ class SlackIntake:
 
     async def take_envelope(self, socket: SlackSocket, request: SocketModeRequest) -> None:
         """Take what came by Socket Mode, and acknowledge it then."""
-        async with self._turns.turn(order_key(request.payload)):
-            response = await run_async_bolt_app(self._app, request)
-        await send_async_response(socket, request, response, 0.0)
+        try:
+            async with self._turns.turn(order_key(request.payload)):
+                response = await run_async_bolt_app(self._app, request)
+            await send_async_response(socket, request, response, 0.0)
+        except Exception:  # noqa: BLE001 (an edge: what Bolt cannot read is not acknowledged, and ends no connection)
+            return
 
     async def take_request(self, request: AsyncBoltRequest) -> BoltResponse:
         """Take what came by HTTP; the response is Slack's acknowledgement.

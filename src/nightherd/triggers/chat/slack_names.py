@@ -10,6 +10,7 @@ import anyio
 
 from nightherd.model.chat.text.slack_incoming import channels_in, people_in
 from nightherd.triggers.chat.slack_client import SlackClient
+from nightherd.triggers.chat.slack_turns import Turns
 
 FRESH_S = 3_600.0
 """How long a name is believed."""
@@ -25,6 +26,7 @@ class SlackNames:
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
+        self._turns = Turns()
         self._known: OrderedDict[str, tuple[str | None, float]] = OrderedDict()
 
     async def people(self, ids: Iterable[str]) -> Mapping[str, str]:
@@ -42,19 +44,25 @@ class SlackNames:
     async def _names(
         self, ids: Iterable[str], find: Callable[[str], Awaitable[str | None]]
     ) -> Mapping[str, str]:
-        found = {}
-        for id in ids:
+        names = {id: await self._name(id, find) for id in ids}
+        return {id: name for id, name in names.items() if name is not None}
+
+    async def _name(self, id: str, find: Callable[[str], Awaitable[str | None]]) -> str | None:
+        """Return a name. Those who want the same at the same time ask once."""
+        name, until = self._known.get(id, (None, 0.0))
+        if until >= anyio.current_time():
+            return name
+        async with self._turns.turn(id):
             name, until = self._known.get(id, (None, 0.0))
-            if until < anyio.current_time():
-                name = await find(id) or name
-                kept_s = FAILED_S if name is None else FRESH_S
-                self._known[id] = (name, anyio.current_time() + kept_s)
-                self._known.move_to_end(id)
-                while len(self._known) > REMEMBERED:
-                    self._known.popitem(last=False)
-            if name is not None:
-                found[id] = name
-        return found
+            if until >= anyio.current_time():
+                return name
+            name = await find(id) or name
+            kept_s = FAILED_S if name is None else FRESH_S
+            self._known[id] = (name, anyio.current_time() + kept_s)
+            self._known.move_to_end(id)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+            return name
 
     async def _person(self, id: str) -> str | None:
         answer = await self._client.call("users.info", user=id)
