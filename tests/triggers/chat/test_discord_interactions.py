@@ -10,6 +10,7 @@ import pytest
 
 from nightherd.model.chat.commands import COMMANDS
 from nightherd.model.chat.platform import ChatPlace
+from nightherd.model.chat.settings import ChannelMode
 from nightherd.ports.chat import Button
 from nightherd.testing.discord_api import DiscordApi
 from nightherd.testing.discord_interactions import LATER_MESSAGE, LATER_UPDATE, WINDOW
@@ -62,15 +63,37 @@ async def test_commands_of_one_server_replace_those_of_everywhere(discord: Disco
     assert [one["name"] for one in discord.bot.commands[None]] == ["theirs"]
 
 
-async def test_a_bot_whose_commands_are_refused_works_and_says_so(discord: DiscordApi) -> None:
-    async with running(discord, bot_settings(command_guild_id="123")) as bot:
+async def test_commands_of_everywhere_replace_those_of_a_server_that_is_named(
+    discord: DiscordApi,
+) -> None:
+    theirs = {"id": "1", "name": "theirs", "description": "not ours"}
+    async with running(discord, bot_settings(command_guild_id=discord.guild_id)):
+        await eventually(discord, lambda: discord.guild_id in discord.bot.commands)
+    discord.bot.commands[discord.guild_id].append(theirs)
+    modes = {discord.guild_id: ChannelMode.ALL, "123": ChannelMode.ALL}
+    async with running(discord, bot_settings(guild_modes=modes)) as bot:
+        await eventually(discord, lambda: len(discord.bot.commands[discord.guild_id]) == 1)
+
+    assert [one["name"] for one in discord.bot.commands[None]] == NAMES
+    assert [one["name"] for one in discord.bot.commands[discord.guild_id]] == ["theirs"]
+    assert bot.receiver.states[-1].error is None
+
+
+@pytest.mark.parametrize(
+    ("guild_id", "why"),
+    [("123", "Discord: 403 Missing Access"), ("ours", "'ours' is no id of a server")],
+)
+async def test_a_bot_whose_commands_are_refused_works_and_says_so(
+    discord: DiscordApi, guild_id: str, why: str
+) -> None:
+    async with running(discord, bot_settings(command_guild_id=guild_id)) as bot:
         await bot.receiver.until(lambda: bool(bot.receiver.states[-1].error))
         discord.say("hello")
         await bot.message()
 
     state = bot.receiver.states[-1]
     assert state.is_connected
-    assert "slash commands cannot be registered: Discord: 403 Missing Access" in str(state.error)
+    assert f"slash commands cannot be registered: {why}" in str(state.error)
 
 
 async def test_a_command_is_answered_to_that_person_alone(discord: DiscordApi) -> None:

@@ -176,8 +176,13 @@ class DiscordSession:
             await register_commands(self._client, self._settings)
         except FAILURES as error:
             self._note_refusal(error)
-            self._problem = f"slash commands cannot be registered: {reason(error)}"
-            self._events.put_nowait(_Event.CHANGED)
+            why = reason(error)
+        except ValueError:
+            why = f"{self._settings.command_guild_id!r} is no id of a server"
+        else:
+            return
+        self._problem = f"slash commands cannot be registered: {why}"
+        self._events.put_nowait(_Event.CHANGED)
 
     async def _report(self) -> None:
         """Tell the receiver how the connection is doing, and end it when it is not doing well for long."""
