@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nightherd.journal.files import JournalFiles
+from nightherd.journal.live_text import FIRST_S, INTERVAL_S
 from nightherd.model.ids import JobId
 from nightherd.model.journal.live_text import TextDelta
 from nightherd.testing.determinism import FakeClock
@@ -21,8 +22,10 @@ class Timers:
 
     def __init__(self) -> None:
         self.due: list[Callable[[], None]] = []
+        self.delays: list[float] = []
 
     def __call__(self, delay: float, callback: Callable[[], None], /) -> _Timer:
+        self.delays.append(delay)
         self.due.append(callback)
         return _Timer(self, callback)
 
@@ -79,6 +82,21 @@ def test_pieces_that_come_together_are_one_line_for_the_owner_alone(journals: Jo
     assert path.stat().st_mode & 0o777 == 0o600
     assert texts(journals.leftover_text(JOB)) == [(1, 0, "hello")]
     assert list(journals.job_ids()) == []
+
+
+def test_the_first_piece_of_an_answer_is_written_soon_and_the_others_less_often(
+    journals: JournalFiles,
+) -> None:
+    timers = Timers()
+    live = journals.live_text(JOB, timers)
+    live.append(delta("one "))
+    timers.ring()
+    live.append(delta("two", 4))
+    timers.ring()
+    live.clear()
+    live.append(delta("another answer", part=2))
+
+    assert timers.delays == [FIRST_S, INTERVAL_S, FIRST_S]
 
 
 def test_a_follower_gets_each_piece_once_across_answers_and_executions(

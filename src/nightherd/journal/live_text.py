@@ -1,7 +1,7 @@
 """Live text as a file: `jobs/<job-id>.text`, one JSON line per piece, there only while an answer comes in.
 
-The writer collects pieces and writes them at most every `INTERVAL_S`, so an answer that is quicker than that
-costs no file at all. The file is emptied when the answer is on record, and removed when its execution ends.
+The writer collects pieces and writes them at most every `INTERVAL_S`, the first ones of an answer after `FIRST_S`:
+people wait for those. An answer that is quicker than that costs no file at all. The file is emptied when the answer is on record, and removed when its execution ends.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import msgspec
 from nightherd.model.journal.live_text import TextDelta
 from nightherd.ports import CallLater, Timer
 
+FIRST_S = 0.01
+"""The time from the first piece of an answer to its line."""
 INTERVAL_S = 0.1
 """The longest time from a piece to its line, and the shortest between two writes."""
 
@@ -41,7 +43,8 @@ class LiveTextFile:
         """Write the piece within `INTERVAL_S`, together with those that come meanwhile."""
         self._pending.append(delta)
         if self._timer is None:
-            self._timer = self._call_later(INTERVAL_S, self._write)
+            delay_s = INTERVAL_S if self._has_bytes else FIRST_S
+            self._timer = self._call_later(delay_s, self._write)
 
     def clear(self) -> None:
         """Empty the file, and forget what was to be written."""
