@@ -40,7 +40,7 @@ from nightherd.ports import Tail, TextTail
 from nightherd.views.jobs.jobs import observe_job
 
 SHORTEST_WAIT_S = 0.01
-LONGEST_WAIT_S = 0.03
+LONGEST_WAIT_S = 0.015
 WAIT_GROWTH = 1.1
 """Between two looks at the journal of a job that runs."""
 ROW_S = 1.0
