@@ -1,0 +1,175 @@
+"""The daemon runs bots on Discord: with the real discord.py against a loopback Discord."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nightherd.daemon.record import find_daemon
+from nightherd.testing.discord_api import DiscordApi
+from surfaces.drivers import Shell
+
+PATIENCE_S = 60.0
+FLEET = """\
+agents:
+  - name: coder
+    runtime: scripted
+    permission_mode: bypassPermissions
+    approvals: [{tool: Bash}]
+    script:
+      - repeat: 20
+        steps: [{say: "You said: ${prompt}", over: PACE}, {end: true}]
+    chat:
+      discord:
+        guilds:
+          - id: "GUILD"
+            default_channel_mode: all
+        approvers: {"USER": ada}
+        output: {acknowledge_emoji: ""}
+"""
+ASKING = "      - {tool: Bash, input: {command: echo released}}\n      - {say: Released.}\n"
+
+
+class Herd:
+    """A fleet whose daemon is started with the variables of a Discord."""
+
+    def __init__(self, directory: Path, discord: DiscordApi) -> None:
+        self.directory = directory
+        self.discord = discord
+        self.shell = Shell(directory)
+        self.write(FLEET)
+
+    def write(self, text: str, pace: str = "0s") -> None:
+        """Write the fleet file."""
+        values = {"GUILD": self.discord.guild_id, "USER": self.discord.user_id, "PACE": pace}
+        for name, value in values.items():
+            text = text.replace(name, value)
+        (self.directory / "nightherd.yaml").write_text(text)
+
+    def start(self) -> int:
+        """Start the daemon; its process."""
+        started = self.shell.run("start", "-d", **self.discord.environment)
+        assert started.code == 0, started.err
+        record = find_daemon(self.directory / ".nightherd")
+        assert record is not None
+        return record.pid
+
+    def bot(self) -> Mapping[str, Any]:
+        """How the bot does, by `status`."""
+        (row,) = self.shell.run("status", "--json").data["bots"]
+        assert isinstance(row, dict)
+        return row
+
+    def wait_for_status(self, status: str) -> Mapping[str, Any]:
+        """Wait until the bot stands so."""
+        return until(lambda: row if (row := self.bot())["status"] == status else None, status)
+
+    def wait_for(self, text: str, channel: str | None = None) -> None:
+        """Wait until the bot has said it."""
+        said = lambda: any(text in one for one in self.posted(channel))  # noqa: E731
+        assert self.discord.wait_until(said, PATIENCE_S), self.posted(channel)
+
+    def posted(self, channel: str | None = None) -> Sequence[str]:
+        """What the bot has said."""
+        return [one.text for one in self.discord.posted(channel)]
+
+    def count(self, text: str) -> int:
+        """How many answers have that text."""
+        return sum(text in one for one in self.posted())
+
+
+@pytest.fixture
+def herd(tmp_path: Path) -> Iterator[Herd]:
+    """A fleet with one bot; its daemon does not run yet."""
+    (tmp_path / "fleet").mkdir()
+    with DiscordApi(tmp_path / "discord") as discord:
+        made = Herd(tmp_path / "fleet", discord)
+        yield made
+        made.shell.run("stop", "--now")
+        made.shell.close()
+
+
+def until(look: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"it never came: {what}")
+
+
+def test_bot_answers_in_channels_threads_and_direct_messages(herd: Herd) -> None:
+    herd.start()
+    herd.wait_for_status("connected")
+    thread, direct = herd.discord.add_thread("release"), herd.discord.direct_channel()
+
+    for channel in (None, thread, direct):
+        herd.discord.say("good morning", channel=channel)
+        herd.wait_for("You said: ", channel)
+        assert any("good morning" in one for one in herd.posted(channel))
+
+    jobs = herd.shell.run("jobs", "--json").data
+    assert {one["trigger_type"] for one in jobs} == {"discord"}
+
+
+def test_slash_commands_are_answered_by_the_daemon(herd: Herd) -> None:
+    herd.start()
+    herd.wait_for_status("connected")
+    assert herd.discord.wait_until(lambda: bool(herd.discord.bot.commands))
+
+    herd.discord.command("ping")
+
+    assert herd.discord.wait_until(lambda: bool(herd.discord.answers()[0].said))
+    assert herd.discord.answers()[0].said == ["pong"]
+
+
+def test_approval_is_given_with_a_button_and_a_comment(herd: Herd) -> None:
+    script = FLEET.partition("      - repeat")[0] + ASKING + FLEET.partition("{end: true}]\n")[2]
+    herd.write(script)
+    herd.start()
+    herd.wait_for_status("connected")
+    herd.discord.say("release it")
+    asked = lambda: [one for one in herd.discord.posted() if one.buttons]  # noqa: E731
+    assert herd.discord.wait_until(lambda: bool(asked()), PATIENCE_S)
+    (post,) = asked()
+
+    herd.discord.press(post.id, post.buttons[0], "looks good")
+
+    herd.wait_for("Released.")
+    assert herd.discord.wait_until(lambda: not asked(), PATIENCE_S), "the buttons go"
+
+
+def test_killed_daemon_answers_once_after_its_next_start(herd: Herd) -> None:
+    herd.write(FLEET, pace="2s")
+    pid = herd.start()
+    herd.wait_for_status("connected")
+    herd.discord.say("hello")
+    until(lambda: herd.shell.run("jobs", "--status", "running", "--json").data, "the turn")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: find_daemon(herd.directory / ".nightherd") is None, "the end of the daemon")
+    herd.discord.say("and while you were away")
+
+    herd.start()
+
+    herd.wait_for("while you were away")
+    assert (herd.count("hello"), herd.count("while you were away")) == (1, 1)
+
+
+def test_revoked_token_is_clear_and_asked_no_more(herd: Herd) -> None:
+    herd.discord.revoke()
+    herd.start()
+
+    row = herd.wait_for_status("refused")
+
+    assert row["error"] == "Discord refuses the bot's token"
+    output = (herd.directory / ".nightherd" / "logs" / "daemon.out").read_text()
+    assert herd.discord.bot.token not in output
+    time.sleep(1.5)  # a loop would ask again and again
+    assert len(herd.discord.rest.lines) == 1
