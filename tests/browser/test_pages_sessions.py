@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
@@ -16,6 +18,7 @@ from browser.large_history import Story, write_history, write_sessions
 from browser.looks import Look, every_look
 from browser.visitor import Visitors
 from nightherd.model.access.role import Role
+from nightherd.testing.fork_server import ForkServer
 from warm_command import run
 
 NewFleet = Callable[..., FleetWorld]
@@ -388,6 +391,46 @@ async def test_a_session_is_saved_as_a_file(fleet: FleetWorld, visit: Visitors) 
 
     assert saved.suggested_filename == f"{session}.md"
     assert "turn 1: one" in (await saved.path()).read_text("utf-8")
+
+
+async def test_a_saved_session_is_read_and_imported_into_another_fleet(
+    tmp_path: Path, daemon_server: ForkServer, visit: Visitors
+) -> None:
+    fleets = []
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        fleets.append(FleetWorld(tmp_path / name, daemon_server, name=name))
+    here, there = fleets
+    await here.start()
+    session = await session_of(here, await here.run("talker", "one"))
+    exported = tmp_path / "session.json"
+    exported.write_text(json.dumps(await here.ask("GET", f"/v1/sessions/{session}/export")))
+    await here.stop()
+    await there.start()
+    carol = await visit(there, "/sessions", role=Role.OPERATOR, name="carol")
+    alice = await visit(there, "/sessions")
+    refused = "This needs the role admin"
+    for page in (carol.page, alice.page):
+        async with page.expect_file_chooser() as choosing:
+            await page.get_by_role("button", name="Open a file …").click()
+        await (await choosing.value).set_files(exported)
+        opened = page.get_by_role("dialog", name="session.json")
+        await expect(opened.get_by_role("log")).to_contain_text("turn 1: one")
+    take = carol.page.get_by_role("button", name="Import the session")
+    await expect(take).to_be_disabled()
+    await expect(take).to_have_attribute("title", refused)
+    assert await there.get("/v1/sessions") == []
+    assert await alice.axe() == []
+
+    page = alice.page
+    await page.get_by_role("button", name="Import the session").click()
+
+    await expect(page).to_have_url(f"{there.url}/sessions/{session}")
+    await expect(message(page, 2)).to_contain_text("turn 1: one")
+    await page.get_by_label("Message", exact=True).fill("two")
+    await page.get_by_role("button", name="Send", exact=True).click()
+    await expect(page).to_have_url(re.compile("/jobs/job-"))
+    await expect(page.get_by_text("turn 2: two").first).to_be_visible()
 
 
 async def test_a_viewer_reads_sessions_and_changes_nothing(

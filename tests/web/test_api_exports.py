@@ -68,6 +68,58 @@ def test_a_saved_session_can_be_imported_elsewhere(tmp_path: Path) -> None:
     anyio.run(main)
 
 
+def test_a_saved_session_is_imported_once(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+
+    async def main() -> None:
+        here, there = tmp_path / "here", tmp_path / "there"
+        async with served(here, fleet=memory_fleet(here)) as world:
+            session = await session_of(world, await world.run("memory", "one"))
+            exported = json.loads((await world.get(f"/v1/sessions/{session}/export")).body)
+            expected = (await world.get(f"/v1/sessions/{session}/messages")).data
+        async with served(there, fleet=memory_fleet(there)) as world:
+            dry = await world.post("/v1/sessions/import", {"document": exported, "dry_run": True})
+            nothing = await world.get(f"/v1/sessions/{session}")
+            first = await world.post("/v1/sessions/import", {"document": exported})
+            again = await world.post("/v1/sessions/import", {"document": exported})
+            shown = await world.get(f"/v1/sessions/{session}/messages")
+            resumed = await world.post(f"/v1/sessions/{session}/resume", {"prompt": "two"})
+
+        assert (dry.status, dry.data["id"], dry.document["is_new"]) == (200, session, True)
+        assert (dry.document["jobs_imported"], dry.document["is_dry_run"]) == (1, True)
+        assert nothing.status == 404
+        assert (first.status, first.data["id"], first.document["jobs_imported"]) == (201, session, 1)  # fmt: skip
+        assert first.headers["location"] == f"/v1/sessions/{session}"
+        assert (again.status, again.document["is_new"], again.document["jobs_imported"]) == (200, False, 0)  # fmt: skip
+        assert shown.data == expected
+        assert resumed.status == 200
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({}, "is not an exported session"),
+        ({"schema": "nightherd/v1/job", "data": {}}, "is not an exported session"),
+        ({"schema": "nightherd/v1/session_export", "data": {"version": 9}}, "session"),
+    ],
+)
+def test_what_is_no_exported_session_is_refused(
+    tmp_path: Path, document: dict[str, object], said: str
+) -> None:
+    async def main() -> None:
+        async with served(tmp_path, fleet=memory_fleet(tmp_path)) as world:
+            answer = await world.post("/v1/sessions/import", {"document": document})
+
+            assert (answer.status, answer.document["code"]) == (400, "usage")
+            assert said in answer.document["detail"]
+            assert (await world.get("/v1/sessions")).data == []
+
+    anyio.run(main)
+
+
 def test_a_job_is_saved_as_its_journal_or_a_page(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path, fleet=memory_fleet(tmp_path)) as world:

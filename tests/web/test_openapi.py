@@ -92,6 +92,7 @@ OPERATIONS = {
     ("PATCH", "/v1/sessions/{session}"),
     ("DELETE", "/v1/sessions/{session}"),
     ("POST", "/v1/sessions/cleanup"),
+    ("POST", "/v1/sessions/import"),
     ("POST", "/v1/hooks/{name}"),
     ("POST", "/v1/jobs"),
     ("POST", "/v1/jobs/bulk"),

@@ -81,8 +81,13 @@ KNOWN = known(Document)
 
 def read_session_file(path: Path) -> SessionFile:
     """The exported session in a file. `StateFileError` says what does not fit, and where."""
+    return parse_session_file(_read(path), path)
+
+
+def parse_session_file(content: bytes, path: Path) -> SessionFile:
+    """The exported session that `content` is; `path` is what errors name. `StateFileError` says what does not fit."""
     try:
-        document = msgspec.json.decode(_read(path), type=Document)
+        document = msgspec.json.decode(content, type=Document)
         if document.schema != SCHEMA:
             raise InvalidValueError(f"its schema is {document.schema!r}, not {SCHEMA!r}")
         if document.data.version != VERSION:

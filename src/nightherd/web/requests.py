@@ -180,6 +180,15 @@ class NewSessionCleanup(Body):
     dry_run: bool = Field(False, description="Only say what would be cleaned up.")
 
 
+class NewSessionImport(Body):
+    """A session that was exported."""
+
+    document: dict[str, JsonValue] = Field(
+        description="What `session export` and `GET /v1/sessions/SESSION/export` give as JSON."
+    )
+    dry_run: bool = Field(False, description="Only say what would be imported.")
+
+
 class Nothing(Body):
     """No settings. Who makes a change is the caller, whatever a body says."""
 

@@ -1,8 +1,9 @@
-"""Import the workflows of other tools."""
+"""Import the workflows of other tools, and sessions that were sent."""
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -13,11 +14,14 @@ from nightherd.wiring.repair import open_import
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from nightherd.engine.imports.context import ImportContext, Report
     from nightherd.engine.imports.foreign_runs import ForeignWorkflows
+    from nightherd.engine.imports.session import AdoptedSession
     from nightherd.model.agents.agent import Fleet
+
+SENT = Path("the file")
+"""What errors call content that came without a path."""
 
 
 def open_lastlight(path: Path, report: Report) -> AbstractContextManager[ForeignWorkflows]:
@@ -54,3 +58,30 @@ def declared_schedules(fleet: Fleet) -> tuple[str, ...]:
         for schedule in workflow.triggers.schedules
     ]
     return (*agents, *workflows)
+
+
+def import_exported_session(
+    content: bytes, state_dir: Path, fleet: Fleet, environ: Mapping[str, str], *, is_dry: bool
+) -> AdoptedSession:
+    """Import the exported session that `content` is, and return when it is done: call it in a thread.
+
+    `UsageError` says why the content is no exported session.
+    """
+    import anyio
+
+    from nightherd.engine.operations.transfer import ImportSession, import_session
+    from nightherd.errors import StateFileError, UsageError
+    from nightherd.imports.session_file import parse_session_file
+
+    try:
+        request = ImportSession(file=parse_session_file(content, SENT))
+    except StateFileError as error:
+        raise UsageError(error.message, next_step=error.next_step) from error
+
+    async def run() -> AdoptedSession:
+        # The mirror of the process that serves follows the rows by itself.
+        alone = replace(fleet, mirror=False)
+        async with open_import(state_dir, alone, environ, is_dry=is_dry) as context:
+            return await import_session(request, context)
+
+    return anyio.run(run)

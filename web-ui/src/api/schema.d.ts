@@ -1657,6 +1657,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import One
+         * @description Import an exported session with its jobs. Imported again, nothing changes, and the answer is 200.
+         *
+         *     With `dry_run` nothing changes: the session is as it would be here.
+         */
+        post: operations["import_one_v1_sessions_import_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/slots": {
         parameters: {
             query?: never;
@@ -3971,6 +3993,25 @@ export interface components {
              * @description Prompt of a job that starts in the fork.
              */
             prompt?: string | null;
+        };
+        /**
+         * NewSessionImport
+         * @description A session that was exported.
+         */
+        NewSessionImport: {
+            /**
+             * Document
+             * @description What `session export` and `GET /v1/sessions/SESSION/export` give as JSON.
+             */
+            document: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Dry Run
+             * @description Only say what would be imported.
+             * @default false
+             */
+            dry_run: boolean;
         };
         /**
          * NewSignal
@@ -14095,6 +14136,127 @@ export interface operations {
             };
             /** @description A problem */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    import_one_v1_sessions_import_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSessionImport"];
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["SessionRow"];
+                        is_dry_run: boolean;
+                        is_new: boolean;
+                        jobs_imported: number;
+                        /** @constant */
+                        schema: "nightherd/v1/session";
+                    };
+                };
+            };
+            /** @description The answer */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["SessionRow"];
+                        is_dry_run: boolean;
+                        is_new: boolean;
+                        jobs_imported: number;
+                        /** @constant */
+                        schema: "nightherd/v1/session";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

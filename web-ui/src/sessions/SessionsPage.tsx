@@ -3,6 +3,7 @@ import { useState } from "react";
 
 import { useActing } from "../shell/acting";
 import { useAddressSearch } from "../shell/address";
+import { chooseFile } from "../shell/chosen_file";
 import { Button } from "../ui/Button";
 import { FilterField, type Chip } from "../ui/FilterField";
 import { Empty, Failure, Loading, Page } from "../ui/Page";
@@ -60,9 +61,12 @@ export default function SessionsPage() {
     <Page
       title="Sessions"
       aside={
-        <Button {...cleaning} onClick={() => setCleaning(true)}>
-          Clean up
-        </Button>
+        <>
+          <Button onClick={chooseFile}>Open a file …</Button>
+          <Button {...cleaning} onClick={() => setCleaning(true)}>
+            Clean up
+          </Button>
+        </>
       }
     >
       <FilterField

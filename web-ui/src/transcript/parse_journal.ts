@@ -18,6 +18,12 @@ export interface OpenedFile {
 
 const EXPORT = "nightherd/v1/session_export";
 
+/** Return the exported session that a file is, to send it as it is; null for anything else. */
+export function exportedSession(text: string): Record<string, unknown> | null {
+  const whole = asRecord(tryParse(text));
+  return whole?.schema === EXPORT ? whole : null;
+}
+
 /** Return the jobs of a file; an error says what it is instead. */
 export function parseFile(name: string, text: string): OpenedFile {
   const whole = text.trimStart().startsWith("{") ? tryParse(text) : undefined;

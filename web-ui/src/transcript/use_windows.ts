@@ -172,15 +172,27 @@ export function useWindows(
     return () => cancelAnimationFrame(frame);
   }, [items, snapshot.hasAfter]);
 
-  // Rows are measured after they are shown: a view that follows stays at the end.
+  /** A view that follows stays at the end. */
+  const stay = useEffectEvent(() => {
+    const element = area.current;
+    if (!isFollowing || target.current !== null || element === null || snapshot.hasAfter) return;
+    scrollTo(element.scrollHeight);
+  });
+
+  // Rows are measured after they are shown.
   const size = virtual.getTotalSize();
   useLayoutEffect(() => {
+    stay();
+  }, [size, isFollowing, snapshot.hasAfter]);
+
+  // What comes above or below the view, as the timeline does, makes it lower.
+  useEffect(() => {
     const element = area.current;
-    if (isFollowing && target.current === null && element !== null && !snapshot.hasAfter) {
-      element.scrollTop = element.scrollHeight;
-      ours.current = element.scrollTop;
-    }
-  }, [size, isFollowing, snapshot.hasAfter, area]);
+    if (element === null) return;
+    const observer = new ResizeObserver(() => stay());
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [area]);
 
   return { virtual, isFollowing, setFollowing, jump };
 }

@@ -1,9 +1,12 @@
-"""`/v1/sessions`: forking a session, choosing and naming one, and cleaning up."""
+"""`/v1/sessions`: forking a session, choosing and naming one, importing one, and cleaning up."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import msgspec
+from anyio import to_thread
 from fastapi import APIRouter, Response
 
 from nightherd.engine.operations import sessions as operations
@@ -44,12 +47,17 @@ from nightherd.web.requests import (
     WAIT,
     NewSessionCleanup,
     NewSessionFork,
+    NewSessionImport,
     SessionUpdate,
 )
+from nightherd.wiring.imports import import_exported_session
 from nightherd.wiring.machine import is_at_work
 
 JOB = {"job": JobRow | None}
 """What stands beside a fork: the job that was started in it."""
+
+IMPORTED = {"jobs_imported": int, "is_new": bool, "is_dry_run": bool}
+"""What stands beside an imported session."""
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
@@ -166,6 +174,37 @@ async def clean_up(site: OnSite, body: NewSessionCleanup | None = None) -> Respo
         done = await remove_sessions(due, site.context)
     data = cleanup_document(done.removed, done.kept, is_dry_run=asked.dry_run)
     return document("session_cleanup", data, now)
+
+
+@router.post(
+    "/import",
+    status_code=201,
+    responses=answers("session", SessionRow, 409, status=201, also=(200,), beside=IMPORTED),
+)
+@needs(Role.ADMIN)
+async def import_one(site: OnSite, body: NewSessionImport) -> Response:
+    """Import an exported session with its jobs. Imported again, nothing changes, and the answer is 200.
+
+    With `dry_run` nothing changes: the session is as it would be here.
+    """
+    carry_out = partial(
+        import_exported_session,
+        msgspec.json.encode(body.document),
+        site.state_dir,
+        site.fleet(),
+        site.environ,
+        is_dry=body.dry_run,
+    )
+    adopted = await to_thread.run_sync(carry_out)
+    beside = {
+        "jobs_imported": adopted.jobs,
+        "is_new": adopted.is_new,
+        "is_dry_run": body.dry_run,
+    }
+    if body.dry_run and adopted.is_new:
+        return document("session", session_row(adopted.session), site.now(), **beside)
+    status = 201 if adopted.is_new else 200
+    return await _session_answer(site, adopted.session.id, status, **beside)
 
 
 async def _session_answer(

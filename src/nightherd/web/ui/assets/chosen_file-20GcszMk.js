@@ -1,0 +1,1 @@
+var e=null,t=null;function n(){let n=document.createElement(`input`);n.type=`file`,n.accept=`.json,.jsonl`,n.addEventListener(`change`,()=>{let r=n.files?.[0];r!==void 0&&(e===null?t=r:e(r))}),n.click()}function r(n){return e=n,t!==null&&n(t),t=null,()=>{e=null}}export{r as n,n as t};

@@ -1,0 +1,1 @@
+export{o as renewSubscription}from"./push-DukGTV_J.js";

@@ -1,1 +1,0 @@
-export{o as renewSubscription}from"./push-3jjen4qm.js";

@@ -1,0 +1,1 @@
+import{t as e,u as t}from"./useBaseQuery-b_COGyZ2.js";function n(n,r){return e(n,t,r)}export{n as t};
