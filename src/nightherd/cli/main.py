@@ -59,6 +59,7 @@ COMMANDS = {
     "session": Entry(
         "nightherd.cli.sessions.list:session", "List, show, fork and manage sessions."
     ),
+    "work": Entry("nightherd.cli.work.work:work", "List and release issues that schedules took."),
     "workspace": Entry(
         "nightherd.cli.workspaces.list:workspace", "List, show, open and remove workspaces."
     ),

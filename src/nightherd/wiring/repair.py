@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from nightherd.model.agents.agent import Agent, Fleet
     from nightherd.model.agents.runtime import RuntimeName
     from nightherd.model.ids import ExecutionId
+    from nightherd.model.work.item import WorkItem
+    from nightherd.model.work.source import SourceState
     from nightherd.state.repair import NotedDamage
 
 
@@ -221,7 +223,8 @@ def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> l
     undeclared = undeclared_check(
         lambda: closing(open_reader(state_dir, is_examining=True)), fleet.agents
     )
-    return [undeclared, *checks, *_bot_checks(state_dir, fleet, environ)]
+    bots = _bot_checks(state_dir, fleet, environ)
+    return [undeclared, *checks, *bots, *_work_checks(state_dir, fleet, environment)]
 
 
 def _bot_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> list[Check]:
@@ -239,6 +242,22 @@ def _bot_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> li
             return show_bots(reader, fleet.agents, None, None, system_clock().now())
 
     return [bots_check(look, lambda settings: why_not_opened(settings, environment))]
+
+
+def _work_checks(state_dir: Path, fleet: Fleet, environment: Mapping[str, str]) -> list[Check]:
+    """Whether issues can be taken; nothing where no schedule takes any."""
+    from nightherd.views.work.work import failing_sources, sources_of
+
+    sources = sources_of(fleet.agents.values())
+    if not sources:
+        return []
+    from nightherd.engine.doctor.work import work_check
+
+    def look() -> tuple[Sequence[SourceState], Sequence[WorkItem]]:
+        with closing(open_reader(state_dir, is_examining=True)) as reader:
+            return failing_sources(reader), reader.open_work_items()
+
+    return [work_check(look, sources, environment, system_clock().now())]
 
 
 def noted_damage(state_dir: Path) -> NotedDamage:

@@ -32,11 +32,18 @@ from nightherd.model.problem import Problem, Severity
 from nightherd.model.schedules.jobs import open_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
+from nightherd.model.work.source import SourceState
 from nightherd.views.chat.bots import BotView, bot_row, show_bots
 from nightherd.views.fleet.fleet import AgentView, FleetView, fleet_document, show_fleet
 from nightherd.views.health.retention import retention_run_row
 from nightherd.views.jobs.document import FailedHook, failed_hook_row, failed_hooks
 from nightherd.views.people.notifications import failing_row, failing_targets
+from nightherd.views.work.work import (
+    failing_source_text,
+    failing_sources,
+    sources_of,
+    work_source_row,
+)
 from nightherd.wiring.fleets import check_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import (
@@ -70,6 +77,7 @@ def status(invocation: Invocation) -> None:
     refresh_lost(invocation, [job for agent in view.agents for job in agent.lost_jobs])
     record, retained = find_daemon(state_dir), _retained(state_dir)
     bots = look_for_bots(state_dir, declared, record, now)
+    sources = look_for_failing_sources(state_dir, declared)
     if screen.is_json:
         cwd = invocation.cwd
         data = {
@@ -82,6 +90,7 @@ def status(invocation: Invocation) -> None:
             "failed_hooks": [failed_hook_row(one) for one in failed],
             "failing_notify_targets": [failing_row(one) for one in unsent],
             "bots": [bot_row(one) for one in bots],
+            "failing_work_sources": [work_source_row(one) for one in sources],
         }
         screen.document("status", data, now)
         return
@@ -97,6 +106,8 @@ def status(invocation: Invocation) -> None:
     _show_failed_hooks(screen, failed)
     for target in unsent:
         screen.show(screen.out.bad(neutralise(failing_text(target, now))))
+    for source in sources:
+        screen.show(screen.out.bad(neutralise(failing_source_text(source, now, screen.time))))
     if bots:
         show_bots_table(bots, screen, now)
     if view.agents:
@@ -235,6 +246,14 @@ def look_for_bots(
     begun = None if record is None else record.started_at
     with closing(open_reader(state_dir)) as reader:
         return show_bots(reader, declared, running, begun, now)
+
+
+def look_for_failing_sources(
+    state_dir: Path, declared: Mapping[str, Agent]
+) -> Sequence[SourceState]:
+    """Return the declared sources of issues that cannot be asked."""
+    with closing(open_reader(state_dir)) as reader:
+        return failing_sources(reader, sources_of(declared.values()))
 
 
 def look_for_failing_targets(state_dir: Path) -> Sequence[TargetState]:

@@ -108,6 +108,11 @@ GLYPHS = {
     "refused": ("✗", "31"),
     "unavailable": ("✗", "31"),
     "stopped": ("○", "35"),
+    "reserved": ("○", "33"),
+    "held": ("○", "33"),
+    "settling": ("◌", "36"),
+    "done": ("✔", "32"),
+    "released": ("↷", "33"),
 }
 """A sign and an ANSI colour for each status; the word always stands beside them."""
 

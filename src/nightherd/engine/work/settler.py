@@ -16,7 +16,7 @@ from nightherd.errors import message_of, unwrapped
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.retry import Backoff
 from nightherd.model.work.item import WITHOUT_JOB, WorkItem, WorkOutcome, WorkStatus
-from nightherd.model.work.source import WorkSource
+from nightherd.views.work.work import sources_of
 
 INTERVAL_S = 1.0
 IDLE_S = 15.0
@@ -37,7 +37,7 @@ class Settler:
         self._report = report
         self._backoff = Backoff()
         self._left = LeftIssues(context)
-        self._sources = sources_of(fleet)
+        self._sources = tuple(sources_of(fleet.agents.values()).values())
         self._is_leaving = False
         self._may_forgive = True
         self._changed = anyio.Event()
@@ -45,7 +45,7 @@ class Settler:
     def adopt(self, fleet: Fleet, context: FleetContext) -> None:
         """From now on the fleet is this one."""
         self._context.fleet = context
-        self._sources, self._may_forgive = sources_of(fleet), True
+        self._sources, self._may_forgive = tuple(sources_of(fleet.agents.values()).values()), True
         self._changed.set()
 
     def leave(self) -> None:
@@ -111,14 +111,3 @@ class Settler:
     def _is_abandoned(self, item: WorkItem) -> bool:
         until: datetime = (item.step_until or item.changed_at + HAND) + ABANDONED
         return until <= self._context.now()
-
-
-def sources_of(fleet: Fleet) -> tuple[WorkSource, ...]:
-    """The sources that the fleet's schedules take issues from, each once."""
-    found = {
-        (one.work.id, one.work.token_env): one.work
-        for agent in fleet.agents.values()
-        for one in agent.schedules.values()
-        if one.work is not None
-    }
-    return tuple(found.values())

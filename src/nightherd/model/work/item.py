@@ -97,7 +97,7 @@ class WorkItem(msgspec.Struct, frozen=True, kw_only=True):
     job_id: JobId | None = None
     outcome: WorkOutcome | None = None
     is_labelled: bool = False
-    """The labels say that it is in progress."""
+    """The labels may say that it is in progress: noted before they are written."""
     is_told: bool = False
     """The result was commented, or there is nothing to say."""
     is_relabelled: bool = False

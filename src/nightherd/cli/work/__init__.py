@@ -1,0 +1,1 @@
+"""Commands for issues that schedules work on."""
