@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from typing import Any
 
 import pytest
@@ -163,3 +164,44 @@ def test_job_that_waited_for_an_answer_continues_at_the_other_place(
     assert "red" in str(after.asked[-1].body["messages"])
     assert "session_moved" in mover.warnings(done)
     assert mover.is_session_inside(done) is moves_in
+
+
+@pytest.mark.either_runtime
+def test_session_of_a_container_is_continued_by_hand_out_here_and_inside_again(
+    mover: Mover, docker_engine: DockerEngine, components: Components
+) -> None:
+    program = str(components.claude())
+
+    def by_hand(session: str, prompt: str) -> str:
+        mover.environment = mover.stage.environment(outside)
+        taken = mover.nightherd("session", "takeover", session, "--json")
+        assert "runs on this machine itself" in taken.stderr
+        found = json.loads(taken.stdout)["data"]
+        words = [program, *found["command"][1:], "-p", prompt]
+        environment, place = mover.environment, found["directory"]
+        done = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    with (
+        api_at(docker_engine, Say(text="Noted."), Say(text="Blue."), inside=True) as inside,
+        api_at(docker_engine, Say(text="Noted too."), Say(text="Bye."), inside=False) as outside,
+    ):
+        session = mover.do(inside, "run", "mover", "-p", "I am Ada", inside=True)["session_id"]
+        answer = by_hand(session, "I like blue")
+        last = mover.do(inside, "session", "resume", session, "-p", "which colour?", inside=True)
+        bye = by_hand(session, "thanks")
+
+    spoken = ["I am Ada", "Noted.", "I like blue", "Noted too.", "which colour?", "Blue.", "thanks"]
+    assert (answer, bye) == ("Noted too.", "Bye.")
+    assert [text for text in said(inside) if text in spoken] == spoken[:5]
+    assert [text for text in said(outside) if text in spoken] == spoken
+    assert set(mover.warnings(last)) == {"transcript_put_back"}
+    journal = (mover.root / ".nightherd/jobs" / last["output_file"]).read_text()
+    added = [line for line in map(json.loads, journal.splitlines()) if is_by_hand(line)]
+    assert [line["content"] for line in added] == ["I like blue", "Noted too."]
+
+
+def is_by_hand(line: dict[str, Any]) -> bool:
+    """Whether a person said it, or was told it, outside nightherd."""
+    return (line.get("extra") or {}).get("by") == "hand"

@@ -175,6 +175,8 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
     directory = directory_of(found, fleet_if_any(invocation))
     taken = take_in(invocation, found, directory)
     line = [program_name, "--resume", uuid]
+    if shown.docker_enabled:
+        screen.say(f"its agent worked in a container; {program_name} runs on this machine itself")
     shell = f"cd {shlex.quote(directory)} && {shlex.join(line)}"
     if not is_exec:
         if screen.is_json:

@@ -32,6 +32,8 @@ class Harvest:
             return ()
         try:
             kept = self._transcript(opening.resume)
+            if self._request.outside is not None:
+                kept.take_from(self._request.outside)
             was_put_back = kept.restore()
         except (OSError, NightherdError) as error:
             text = f"our copy of the transcript of session {opening.resume} cannot be used: {error}"

@@ -65,11 +65,11 @@ class TranscriptCopy:
             return gzip.decompress(self._packed.read_bytes())
         return b""
 
-    def grow(self, source: Path) -> bool:
+    def grow(self, source: Path, *, is_own: bool = True) -> bool:
         """Take over what `source` has and the copy lacks; whether there was anything.
 
-        A source that is another transcript than before does not overwrite the copy, which is put aside. A
-        source that is gone, or shorter than the copy, changes nothing.
+        A source that is another transcript than before does not overwrite the copy, which is put aside; one that is
+        not what the copy is of (`is_own`) changes nothing then. Nor does one that is gone, or shorter than the copy.
         """
         size = self._files.size(source)
         if size in (0, self._left_at):
@@ -80,6 +80,8 @@ class TranscriptCopy:
             if kept > size:
                 return False
             if kept != self._left_at and not _begins_with(original, copy, kept):
+                if not is_own:
+                    return False
                 self._put_aside()
             else:
                 original.seek(kept)
@@ -221,6 +223,13 @@ class KeptTranscript:
         """Copy what is new; cheap when nothing is. What another process is at, or is gone, is left for later."""
         with suppress(FileNotFoundError, BlockingIOError):
             self._copy.grow(self.source)
+
+    def take_from(self, environment: Mapping[str, str]) -> None:
+        """Copy what the session has more where Claude has this environment: a person may have continued it there."""
+        with suppress(FileNotFoundError, BlockingIOError):
+            self._copy.grow(self.source)
+            other = TranscriptCopy(self._root, self.uuid)
+            other.grow(transcript_path(environment, self._directory, self.uuid), is_own=False)
 
     def restore(self) -> bool:
         """Before the session is continued: Claude's file has everything we have; whether it had to be put back."""
