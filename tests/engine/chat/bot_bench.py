@@ -22,6 +22,7 @@ from nightherd.model.chat.conversation import ConversationId, conversation_id
 from nightherd.model.chat.message import ChatTurn
 from nightherd.model.chat.platform import ChatPlace
 from nightherd.model.chat.settings import BotSettings
+from nightherd.model.ids import SessionId
 from nightherd.model.jobs.job import Job
 from nightherd.ports.chat import ChatConnection, Transcriber
 from nightherd.testing.contracts.open_chat import Posted
@@ -64,6 +65,7 @@ class LiveBot:
         self.worker: WorkerLoop
         self.bots: Bots
         self.transcriber: Transcriber | None = None
+        self.session_id: SessionId | None = None
         self.connections: list[ChatConnection] = []
         self.reported: list[str] = []
 
@@ -145,13 +147,17 @@ class LiveBot:
         self.connections.append(connection)
         context = chat_context(self.state_dir, settings, fleet, connection, {})
         context.wake_jobs = self.worker.wake
-        context.transcriber = self.transcriber
+        context.transcriber, context.session_id = self.transcriber, self.session_id
         return context
+
+    def make_worker(self) -> WorkerLoop:
+        """A worker that does nothing yet."""
+        return make_worker_loop(self.fleet, self.context, _silent(), leaves_when_idle=False)
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
         """Have a worker at work meanwhile."""
-        self.worker = make_worker_loop(self.fleet, self.context, _silent(), leaves_when_idle=False)
+        self.worker = self.make_worker()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.worker.work)
             yield

@@ -11,12 +11,17 @@ from msgspec.structs import replace
 from engine.chat.bot_bench import live_bot, opened, until
 from engine.chat.chat_bench import THERE, settings_of
 from nightherd.engine.chat.context import nothing_to_rescue
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import Answer, Cancel
+from nightherd.model.change import Applied, RegisterWorker
 from nightherd.model.chat.settings import ChannelMode, ChannelSettings, SessionScope
 from nightherd.model.inbox.item import Verdict
+from nightherd.model.jobs.changes import StartExecution
 from nightherd.model.jobs.job import JobStatus
+from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.testing.local_chat import HERE
+from nightherd.testing.state_values import worker
 
 SLOW = """\
     script:
@@ -199,5 +204,65 @@ def test_messages_wait_while_the_agent_is_not_accepted_and_people_hear_why(tmp_p
             assert len(texts) == 2
             assert "a person has to accept the agent" in texts[0]
             assert "one" in texts[1]
+
+    anyio.run(main)
+
+
+def test_a_turn_whose_worker_is_gone_says_so_and_is_answered_when_there_is_one(
+    tmp_path: Path,
+) -> None:
+    gone = replace(worker("worker-gone0001"), pid=1, deadline=0.0)
+
+    async def main() -> None:
+        async with opened(tmp_path) as live:
+            live.worker = live.make_worker()
+            async with live.bot():
+                live.platform.say("hello")
+                await until(live.turns)
+                at = live.context.clock.now()
+                start = StartExecution(job_id=live.job().id, worker=gone.id, at=at)
+                for change in (RegisterWorker(worker=gone), start):
+                    (answer,) = await live.context.state.apply([change])
+                    assert isinstance(answer, Applied), answer
+                await until(lambda: any("My worker is gone" in text for text in live.texts()))
+                async with live.at_work():
+                    texts = await live.answered()
+
+            assert sum("My worker is gone" in text for text in texts) == 1
+            assert texts[-1].startswith("turn 1: ")
+
+    anyio.run(main)
+
+
+def test_what_was_asked_last_is_asked_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with live_bot(tmp_path) as live:
+            live.platform.say("water the plants")
+            await live.answered()
+            live.platform.say("!retry")
+            texts = await live.answered(2)
+
+            assert [text.split(":")[0] for text in texts] == ["turn 1", "turn 2"]
+            assert "water the plants" in texts[1]
+
+    anyio.run(main)
+
+
+def test_a_bot_that_was_given_a_session_continues_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as live, live.at_work():
+            agent = live.fleet.agents["coder"]
+            draft = JobDraft(agent=agent, prompt="before", channel_id="elsewhere")
+            terms = SessionTerms(mode=SessionMode.PER_CHANNEL)
+            job = (await record_job(replace(draft, session_terms=terms), live.context)).job
+            live.session_id = job.session_id
+            async with live.bot():
+                live.platform.say("one")
+                await live.answered()
+                live.platform.say("two")
+                texts = await live.answered(2)
+
+            assert [text.split(":")[0] for text in texts] == ["turn 2", "turn 3"]
+            assert {turn.agent_session_id for turn in live.turns()} == {job.session_id}
 
     anyio.run(main)

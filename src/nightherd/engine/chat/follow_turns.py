@@ -15,7 +15,6 @@ from nightherd.errors import NightherdError
 from nightherd.model.chat.conversation import Conversation
 from nightherd.model.chat.message import ChatMessage
 from nightherd.model.ids import JobId
-from nightherd.model.jobs.job import JobStatus
 
 TYPING_S = 8.0
 """How often it is shown that the bot writes: platforms show it for ten seconds."""
@@ -89,9 +88,7 @@ class TurnFollowers:
         if not self._context.settings.output.typing_indicator:
             return
         while True:
-            if follower.job is None or follower.job.status is JobStatus.RUNNING:
-                with suppress(NightherdError), anyio.move_on_after(LONGEST_CALL_S):
-                    await self._context.connection.typing(conversation.place)
-                await anyio.sleep(TYPING_S)
-            else:
-                await anyio.sleep(0.25)
+            await follower.is_running.wait()
+            with suppress(NightherdError), anyio.move_on_after(LONGEST_CALL_S):
+                await self._context.connection.typing(conversation.place)
+            await anyio.sleep(TYPING_S)

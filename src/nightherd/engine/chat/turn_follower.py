@@ -45,6 +45,8 @@ WAIT_GROWTH = 1.1
 """Between two looks at the journal of a job that runs."""
 ROW_S = 1.0
 """The longest time between two looks at the job's row; every change of it wakes the follower too."""
+QUIET_S = 30.0
+"""The same while the job waits for a person or a time."""
 BEHIND_AFTER_S = 3.0
 """How long a job waits for another one before that is said."""
 LOST_S = 2.0
@@ -67,8 +69,8 @@ class TurnFollower:
         self.job_id: JobId = turn.job_id
         self.changed = anyio.Event()
         """Set when the job's row may have changed."""
-        self.job: Job | None = None
-        """As it was read last."""
+        self.is_running = anyio.Event()
+        """Set while the job runs; another one each time it has stopped."""
         self._turn = turn
         self._context = context
         self._outbox = outbox
@@ -106,26 +108,33 @@ class TurnFollower:
                 return
             deltas = text.poll()
             self._outputs.stream(deltas)
-            await self._show()
+            if has_news or deltas:
+                await self._show()
             await self._say_why_it_waits(job)
             if self._is_over:
                 return
             wait = (
                 SHORTEST_WAIT_S if has_news or deltas else min(wait * WAIT_GROWTH, LONGEST_WAIT_S)
             )
-            is_woken = await self._wait(wait if self._is_watched(job) else ROW_S)
+            is_woken = await self._wait(self._pause(job, wait))
             if is_woken or has_ended or anyio.current_time() - looked_at >= ROW_S:
                 job, looked_at = self._read(), anyio.current_time()
 
-    def _is_watched(self, job: Job) -> bool:
-        """Whether its journal may grow at any moment."""
+    def _pause(self, job: Job, wait: float) -> float:
+        """How long nothing can be missed: `wait` where the journal may grow at any moment."""
+        if job.status is JobStatus.SUSPENDED:
+            return QUIET_S
         is_new = anyio.current_time() - self._began < BEHIND_AFTER_S
-        return job.status is JobStatus.RUNNING or (job.status is JobStatus.PENDING and is_new)
+        return wait if job.status is JobStatus.RUNNING or is_new else ROW_S
 
     def _read(self) -> Job | None:
         self.changed = anyio.Event()
-        self.job = self._context.fleet.reader.find_job(self.job_id)
-        return self.job
+        job = self._context.fleet.reader.find_job(self.job_id)
+        if job is not None and job.status is JobStatus.RUNNING:
+            self.is_running.set()
+        elif self.is_running.is_set():
+            self.is_running = anyio.Event()
+        return job
 
     async def _wait(self, seconds: float) -> bool:
         """Wait until the row may have changed, or the time has passed; returns whether it may."""
@@ -251,14 +260,19 @@ class TurnFollower:
                 text = failure_text(job) if job is not None and output.errors else NO_ANSWER
                 yield self._posts.notice("end", self._masked(text), PostKind.ERROR)
             case _ if not self._outputs.has_answer:
-                said = None if job is None else job.summary
-                yield self._posts.notice("end", self._masked(said or DONE), PostKind.ANSWER)
+                yield self._posts.notice("end", self._masked(self._result()), PostKind.ANSWER)
             case _ if self._posts.live is not None:
                 yield self._posts.notice("end", DONE, PostKind.ANSWER)
             case _:
                 pass
         if output.result_summary and job is not None:
             yield self._posts.notice("summary", summary_text(job), PostKind.SUMMARY)
+
+    def _result(self) -> str:
+        """What the job came to, where no answer says it."""
+        texts = self._context.fleet.reader.find_texts(self.job_id)
+        result = None if texts is None else texts.summary or texts.output_text
+        return result or DONE
 
     def _masked(self, text: str) -> str:
         return str(self._context.fleet.secrets.mask(text))
