@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from nightherd.daemon.record import find_daemon
+from nightherd.testing.contracts.open_chat import Posted
 from nightherd.testing.discord_api import DiscordApi
 from surfaces.drivers import Shell
 
@@ -54,7 +55,7 @@ class Herd:
 
     def start(self) -> int:
         """Start the daemon; its process."""
-        started = self.shell.run("start", "-d", **self.discord.environment)
+        started = self.shell.run("start", "-d", stdin=b"", **self.discord.environment)
         assert started.code == 0, started.err
         record = find_daemon(self.directory / ".nightherd")
         assert record is not None
@@ -68,12 +69,22 @@ class Herd:
 
     def wait_for_status(self, status: str) -> Mapping[str, Any]:
         """Wait until the bot stands so."""
-        return until(lambda: row if (row := self.bot())["status"] == status else None, status)
+        row: Mapping[str, Any] = until(
+            lambda: row if (row := self.bot())["status"] == status else None, status
+        )
+        return row
 
     def wait_for(self, text: str, channel: str | None = None) -> None:
         """Wait until the bot has said it."""
-        said = lambda: any(text in one for one in self.posted(channel))  # noqa: E731
-        assert self.discord.wait_until(said, PATIENCE_S), self.posted(channel)
+
+        def is_said() -> bool:
+            return any(text in one for one in self.posted(channel))
+
+        assert self.discord.wait_until(is_said, PATIENCE_S), self.posted(channel)
+
+    def asking(self) -> Sequence[Posted]:
+        """The posts with buttons."""
+        return [one for one in self.discord.posted() if one.buttons]
 
     def posted(self, channel: str | None = None) -> Sequence[str]:
         """What the bot has said."""
@@ -130,20 +141,21 @@ def test_slash_commands_are_answered_by_the_daemon(herd: Herd) -> None:
     assert herd.discord.answers()[0].said == ["pong"]
 
 
-def test_approval_is_given_with_a_button_and_a_comment(herd: Herd) -> None:
+def test_approval_is_commented_and_given_with_buttons(herd: Herd) -> None:
     script = FLEET.partition("      - repeat")[0] + ASKING + FLEET.partition("{end: true}]\n")[2]
     herd.write(script)
     herd.start()
     herd.wait_for_status("connected")
     herd.discord.say("release it")
-    asked = lambda: [one for one in herd.discord.posted() if one.buttons]  # noqa: E731
-    assert herd.discord.wait_until(lambda: bool(asked()), PATIENCE_S)
-    (post,) = asked()
+    assert herd.discord.wait_until(lambda: bool(herd.asking()), PATIENCE_S)
+    (post,) = herd.asking()
 
-    herd.discord.press(post.id, post.buttons[0], "looks good")
+    herd.discord.press(post.id, "Comment...", "looks good")
+    herd.wait_for("> **ada:** looks good")
+    herd.discord.press(post.id, "Approve")
 
     herd.wait_for("Released.")
-    assert herd.discord.wait_until(lambda: not asked(), PATIENCE_S), "the buttons go"
+    assert herd.discord.wait_until(lambda: not herd.asking(), PATIENCE_S), "the buttons go"
 
 
 def test_killed_daemon_answers_once_after_its_next_start(herd: Herd) -> None:

@@ -12,6 +12,7 @@ EPOCH = datetime(2015, 1, 1, tzinfo=UTC)
 TIME_BITS = 22
 JOINED = "2026-01-01T00:00:00+00:00"
 TEXT_CHANNEL, DIRECT_CHANNEL, PUBLIC_THREAD, PRIVATE_THREAD = 0, 1, 11, 12
+THREADS = frozenset({PUBLIC_THREAD, PRIVATE_THREAD})
 SLASH, COMPONENT, MODAL = 2, 3, 5
 """Kinds of interactions."""
 VOICE_FLAG = 1 << 13
@@ -144,8 +145,8 @@ def guild_shape(
         "member_count": 2,
         "members": [member_shape(bot)],
         "roles": list(roles),
-        "channels": [one for one in channels if one["type"] == TEXT_CHANNEL],
-        "threads": [one for one in channels if one["type"] != TEXT_CHANNEL],
+        "channels": [one for one in channels if one["type"] not in THREADS],
+        "threads": [one for one in channels if one["type"] in THREADS],
         "emojis": [],
         "stickers": [],
         "features": [],

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from nightherd.errors import RefusedError
 from nightherd.model.chat.platform import Platform
+from nightherd.model.chat.settings import API_URL_VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,6 +30,8 @@ SENT = "sent"
 """Below that: copies of what agents sent, a folder for each job."""
 PACKAGES = {Platform.SLACK: "slack_bolt", Platform.DISCORD: "discord"}
 """What a platform's extra brings; the extra has the platform's name."""
+PROCESS_ONLY = frozenset({*API_URL_VARIABLES.values(), "SSL_CERT_FILE"})
+"""Variables that count only in the environment of the process: addresses, and certificates to trust."""
 
 
 def why_not_opened(settings: BotSettings, environment: Mapping[str, str]) -> RefusedError | None:
@@ -70,8 +73,12 @@ def make_bots(
 
 
 def environment_of(fleet: Fleet, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The variables that bots log in with: those of the process, else those of the `.env` file."""
-    return {**fleet.environment, **environ}
+    """The variables that bots log in with: those of the process, else those of the `.env` file.
+
+    Where they connect to is said by the process alone: no file of the fleet may have the tokens sent elsewhere.
+    """
+    own = {name: value for name, value in fleet.environment.items() if name not in PROCESS_ONLY}
+    return {**own, **environ}
 
 
 def _open_bot(

@@ -147,6 +147,19 @@ async def test_history_of_a_channel_that_is_not_there_is_refused(discord: Discor
             await bot.connection.history(ChatPlace(channel_id="C1"), None, 10)
 
 
+async def test_a_forum_has_no_messages_of_its_own(discord: DiscordApi) -> None:
+    forum = discord.add_channel("forum")
+    discord.world.channels[forum] |= {"type": 15, "available_tags": [], "default_forum_layout": 0}
+    async with running(discord) as bot:
+        history = await bot.connection.history(ChatPlace(channel_id=forum), None, 10)
+        thread = discord.add_thread("a topic", forum)
+        discord.say("hello", channel=thread)
+        message = await bot.message()
+
+    assert list(history) == []
+    assert message.parent_channel_id == forum
+
+
 async def test_a_voice_note_is_flagged_and_other_audio_is_not(discord: DiscordApi) -> None:
     async with running(discord) as bot:
         discord.say("", file=b"OggS", is_voice=True)

@@ -10,11 +10,13 @@ import discord as library
 import pytest
 
 from nightherd.errors import ConfigError
+from nightherd.model.agents.agent import Fleet
 from nightherd.model.chat.platform import Platform
 from nightherd.model.chat.settings import API_URL_VARIABLES
 from nightherd.testing.discord_api import TOKEN_VARIABLE
 from nightherd.triggers.chat.discord import open_discord
 from nightherd.triggers.chat.discord_client import PERMISSIONS, SCOPES, intents
+from nightherd.wiring.chat import environment_of
 from triggers.chat.discord_bot import bot_settings
 
 GUIDE = "docs/guide/discord.md"
@@ -96,3 +98,14 @@ def test_a_token_that_is_not_set_is_refused(environment: dict[str, str]) -> None
 
 def test_a_connection_shows_no_token() -> None:
     assert "a-secret-token" not in repr(open_discord(bot_settings(), TOKEN))
+
+
+def test_no_file_of_the_fleet_says_where_tokens_are_sent() -> None:
+    theirs = {**TOKEN, URL: "https://elsewhere.example", "SSL_CERT_FILE": "/theirs.pem"}
+    fleet = Fleet(file="/fleet/nightherd.yaml", agents={}, environment=theirs)
+
+    assert environment_of(fleet, {}) == TOKEN
+    assert environment_of(fleet, {URL: "https://proxy.example"}) == {
+        **TOKEN,
+        URL: "https://proxy.example",
+    }

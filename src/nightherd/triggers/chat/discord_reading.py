@@ -77,8 +77,8 @@ class Reading:
         client = self._client()
         channel: Any = client.get_channel(channel_id) or await self._fetch_channel(channel_id)
         facts = channel_facts(channel)
-        if facts is None:
-            raise NightherdError("the history cannot be read: it is no channel that has messages")
+        if facts is None or not isinstance(channel, discord.abc.Messageable):
+            return ()  # a forum, whose threads have messages, or a category
         found: list[IncomingMessage] = []
         if after is None:
             async for message in channel.history(limit=PAGE):
