@@ -6,7 +6,7 @@
         slack.wait_for(lambda: slack.posted())
 
 It listens on 127.0.0.1 only and calls no other host but the address given to `deliver_to`. There is one workspace with one
-app and one channel, `slack.workspace.CHANNEL`; further ones appear when somebody writes there. It runs in a thread of its
+app and one channel, `C0GENERAL`; further ones appear when somebody writes there. It runs in a thread of its
 own: every method may be called from anywhere, and none waits for the bot but `wait_for`.
 """
 
@@ -146,8 +146,8 @@ class SlackApi(SlackServer):
         word: str = "/nightherd",
         user: str | None = None,
         channel: str = CHANNEL,
-    ) -> str:
-        """A person uses the slash command; returns its trigger."""
+    ) -> Delivery:
+        """A person uses the slash command; the answer comes with its acknowledgement, or in `replies`."""
         trigger, person = self._new_trigger(), self._person(user)
         payload = {
             "token": "unused",
@@ -161,8 +161,7 @@ class SlackApi(SlackServer):
             "trigger_id": trigger,
             "response_url": f"{self.methods.base}/respond/{trigger}",
         }
-        self._deliver("slash_commands", payload)
-        return trigger
+        return self._deliver("slash_commands", payload)
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Tell the app of any event, such as `{"type": "app_uninstalled"}`."""
@@ -222,7 +221,9 @@ class SlackApi(SlackServer):
         }
         self._deliver("events_api", payload)
 
-    def _deliver(self, kind: str, payload: Mapping[str, Any]) -> None:
+    def _deliver(self, kind: str, payload: Mapping[str, Any]) -> Delivery:
         with self.workspace.lock:
             delivery = Delivery(id=self.workspace.next_id("E"), kind=kind, payload=payload)
+            self.out.add(delivery)
             self.loop.call_soon_threadsafe(self.out.deliver, delivery)
+        return delivery

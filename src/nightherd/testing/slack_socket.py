@@ -76,10 +76,13 @@ class SlackDeliveries:
         for socket in tuple(self._sockets):
             await socket.close()
 
-    def deliver(self, delivery: Delivery) -> None:
-        """Deliver something. An event at a time without any connection is not delivered later."""
+    def add(self, delivery: Delivery) -> None:
+        """Note what is delivered next; may be called from any thread."""
         self.deliveries.append(delivery)
         self._by_id[delivery.id] = delivery
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Deliver something. An event at a time without any connection is not delivered later."""
         if self.address is not None:
             self._requests.put_nowait(delivery)
         else:

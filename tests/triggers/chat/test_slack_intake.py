@@ -167,7 +167,7 @@ async def test_a_slash_command_is_answered_with_its_acknowledgement(tmp_path: Pa
     with SlackApi() as slack:
         async with connected(slack, tmp_path) as chat:
             chat.receiver.command_answer = "**ready**"
-            trigger = slack.command("Skill review  the diff")
+            command = slack.command("Skill review  the diff")
             await wait_for(slack, lambda: acknowledged(slack) == [True])
 
     assert chat.receiver.commands == [
@@ -179,7 +179,7 @@ async def test_a_slash_command_is_answered_with_its_acknowledgement(tmp_path: Pa
             name="skill",
             argument="review  the diff",
             guild_id="T0LOOPBACK",
-            command_id=trigger,
+            command_id=command.payload["trigger_id"],
         )
     ]
     assert slack.deliveries[0].answer == {"response_type": "ephemeral", "text": "*ready*"}

@@ -1,0 +1,165 @@
+"""A whole fleet on Slack: a real daemon with the real client, by HTTP and by Socket Mode, with buttons and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nightherd.testing.contracts.open_chat import Posted
+from nightherd.testing.slack_api import SlackApi
+from nightherd.testing.slack_workspace import CHANNEL
+from surfaces.drivers import Shell
+from web.web_world import free_port
+
+HTTP = """\
+webhooks: {{enabled: true, host: 127.0.0.1, port: {port}}}
+agents:
+  - name: coder
+    runtime: scripted
+    script: [{{say: "You said: ${{prompt}}"}}]
+    chat:
+      slack:
+        mode: http
+        channels: [{{id: {channel}, mode: mention, context_messages: 0}}]
+"""
+APPROVALS = f"""\
+agents:
+  - name: coder
+    runtime: scripted
+    permission_mode: bypassPermissions
+    approvals: [{{tool: Bash}}]
+    script:
+      - tool: Bash
+        input: {{command: echo released}}
+      - say: It is released.
+    chat:
+      slack:
+        channels: [{{id: {CHANNEL}, mode: all, context_messages: 0}}]
+        approvers: {{U0ADA: ada}}
+"""
+FILES = f"""\
+agents:
+  - name: coder
+    runtime: scripted
+    permission_mode: bypassPermissions
+    script:
+      - tool: Bash
+        input: {{command: "tr a-z A-Z < $(find .slack-attachments -type f) > loud.txt"}}
+      - tool: mcp__nightherd__send_file
+        input: {{path: loud.txt, message: here it is}}
+      - say: Sent.
+    chat:
+      slack:
+        channels: [{{id: {CHANNEL}, mode: all, context_messages: 0}}]
+        attachments: {{enabled: true}}
+"""
+
+
+@pytest.fixture
+def slack() -> Iterator[SlackApi]:
+    """A Slack on the loopback interface."""
+    with SlackApi() as server:
+        yield server
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """The command; its daemon is stopped in the end."""
+    made = Shell(tmp_path)
+    yield made
+    made.run("stop", "--now")
+    made.close()
+
+
+def start(shell: Shell, slack: SlackApi, directory: Path, text: str) -> None:
+    (directory / "nightherd.yaml").write_text(text)
+    started = shell.run("start", "-d", stdin=b"", **slack.environment)
+    assert started.code == 0, started.err
+
+
+def connected(shell: Shell) -> bool:
+    (row,) = shell.run("status", "--json").data["bots"]
+    return bool(row["status"] == "connected")
+
+
+def found(slack: SlackApi, words: str, thread: str | None = None) -> Posted | None:
+    """What the bot has posted with these words."""
+    posted = slack.posted(CHANNEL, thread)
+    return next((one for one in posted if words in one.text), None)
+
+
+def wait(slack: SlackApi, words: str) -> Posted:
+    """Wait until the bot has posted these words."""
+    assert slack.wait_for(lambda: found(slack, words)), [one.text for one in slack.posted()]
+    post = found(slack, words)
+    assert post is not None
+    return post
+
+
+def test_a_bot_in_http_mode_answers_and_carries_out_commands(
+    shell: Shell, slack: SlackApi, tmp_path: Path
+) -> None:
+    port = free_port()
+    start(shell, slack, tmp_path, HTTP.format(port=port, channel=CHANNEL))
+    slack.deliver_to(f"http://127.0.0.1:{port}/v1/slack/coder")
+    slack.redeliver_after(0.2)
+
+    slack.say("good morning", names_bot=True)
+    answer = wait(slack, "good morning")
+    command = slack.command("ping")
+    assert slack.wait_for(lambda: command.is_acknowledged)
+
+    assert "pong" in str(command.answer["text"])
+    assert connected(shell)
+    assert slack.opened == 0, "no connection of Socket Mode"
+    assert "eyes" in {call.arguments["name"] for call in slack.called("reactions.add")}
+    assert answer.text.startswith("You said: ")
+    assert len([one for one in slack.posted() if "good morning" in one.text]) == 1
+
+
+def test_an_approval_is_answered_with_a_button_by_those_who_may(
+    shell: Shell, slack: SlackApi, tmp_path: Path
+) -> None:
+    start(shell, slack, tmp_path, APPROVALS)
+    assert slack.wait_for(lambda: slack.connections == 1)
+    slack.say("release it")
+    assert slack.wait_for(lambda: [one for one in slack.posted() if one.buttons])
+    (asked,) = [one for one in slack.posted() if one.buttons]
+
+    slack.press(asked.id, "Approve", user="U0EVE")
+    assert slack.wait_for(lambda: slack.workspace.whispers)
+    slack.press(asked.id, "Comment...", "looks good to me")
+    assert slack.wait_for(lambda: len(slack.workspace.whispers) == 2)
+    slack.press(asked.id, "Approve")
+    wait(slack, "It is released.")
+
+    (eve, not_named), (ada, commented) = slack.workspace.whispers
+    assert (eve, ada) == ("U0EVE", "U0ADA")
+    assert "approvers" in not_named
+    assert "recorded" in commented
+    assert asked.buttons == ("Approve", "Reject", "Comment...")
+    assert "echo released" in asked.text
+    assert slack.wait_for(lambda: is_answered(slack, asked.id))
+    (item,) = shell.run("inbox", "list", "--decided", "--json").data
+    assert (item["verdict"], item["decided_by"], item["decided_via"]) == ("approve", "ada", "slack")
+
+
+def is_answered(slack: SlackApi, id: str) -> bool:
+    """Whether the message says who has answered, and can be answered no more."""
+    (post,) = [one for one in slack.posted() if one.id == id]
+    return not post.buttons and "ada" in post.text
+
+
+def test_files_come_in_and_go_out(shell: Shell, slack: SlackApi, tmp_path: Path) -> None:
+    start(shell, slack, tmp_path, FILES)
+    assert slack.wait_for(lambda: slack.connections == 1)
+
+    slack.say("make it loud", file=b"quiet words\n")
+
+    wait(slack, "Sent.")
+    post = wait(slack, "here it is")
+    (file,) = [one for one in slack.workspace.files.values() if one.name == "loud.txt"]
+    assert post.files == ("loud.txt",)
+    assert file.content == b"QUIET WORDS\n"
