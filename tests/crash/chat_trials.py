@@ -38,6 +38,11 @@ from nightherd.wiring.stores import ledger_end
 ANSWER = f"{__name__}:answer"
 SAID, POSTED = "said.jsonl", "posted.jsonl"
 LOOK_S = 0.005
+STREAMED = """\
+    script:
+      - {repeat: 1000, steps: [{say: "turn ${turn}: ${prompt}", over: 300ms}, {end: true}]}
+"""
+"""Answers word by word."""
 SETTINGS = settings_of(
     channels=(ChannelSettings(id=HERE.channel_id, mode=ChannelMode.ALL, context_messages=0),)
 )
@@ -158,12 +163,13 @@ def answer(order: dict[str, Any], say: Say) -> None:
     probe: Probe = no_probe if point is None else Ending(point, nth=order["nth"])
     if order.get("after_s") is not None:
         threading.Timer(order["after_s"], os.kill, (os.getpid(), signal.SIGKILL)).start()
-    anyio.run(_answer, Path(order["folder"]), order["messages"], probe)
+    script = STREAMED if order.get("streams") else ECHO
+    anyio.run(_answer, Path(order["folder"]), order["messages"], probe, script)
     os._exit(0)  # a timer that was not needed is not waited for
 
 
-async def _answer(folder: Path, messages: Sequence[str], probe: Probe) -> None:
-    fleet = fleet_in(folder, ECHO, SETTINGS)
+async def _answer(folder: Path, messages: Sequence[str], probe: Probe, script: str) -> None:
+    fleet = fleet_in(folder, script, SETTINGS)
     platform, state_dir = FilePlatform(folder), folder / ".nightherd"
     async with open_worker(state_dir, fleet, {}) as context:
         worker = make_worker_loop(fleet, context, _silent(), leaves_when_idle=False)

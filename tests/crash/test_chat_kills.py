@@ -81,17 +81,17 @@ def test_a_bot_killed_at_random_moments_answers_everything_once(
     while kills < RANDOM_KILLS:
         folder = quick_path / "fleet"
         folder.mkdir()
-        messages, moments = MESSAGES, []
+        messages, moments, streams = MESSAGES, [], chance.random() < 0.5
         for number in range(chance.randint(1, 4)):
             moments.append(chance.uniform(0.0, LONGEST_RUN_S))
-            killed = run(fork_server, folder, messages, after_s=moments[-1])
+            killed = run(fork_server, folder, messages, after_s=moments[-1], streams=streams)
             assert killed.status in (0, -signal.SIGKILL), (seed, killed.error)
             kills += killed.status != 0
             if len(FilePlatform(folder).said()) == len(messages) and chance.random() < 0.5:
                 # Somebody writes while the bot is down.
                 messages = (*messages, f"down{number}")
                 FilePlatform(folder).say(messages[-1])
-        ended = run(fork_server, folder, messages)
+        ended = run(fork_server, folder, messages, streams=streams)
         assert (ended.status, ended.error) == (0, ""), (seed, moments)
-        check_answers(folder, messages, (seed, moments))
+        check_answers(folder, messages, (seed, streams, moments))
         shutil.rmtree(folder)
