@@ -53,6 +53,11 @@ COMPARED_OF_AGENTS = (
         for owner in ("", "schedules.*.")
         for key in ("type", "repo", "base_url", "labels", "exclude_labels", "on_success", "lock", "auth")
     ),
+    *(
+        f"chat.{platform}.{key}"
+        for platform, own in (("slack", ("mode", "app_token_env", "signing_secret_env")), ("discord", ("guilds", "command_registration")))
+        for key in (*own, "bot_token_env", "channels", "dm", "users", "approvers", "attachments", "voice")
+    ),
     *(f"{owner}notify[].{key}" for owner in ("", "schedules.*.") for key in ("url", "url_env", "allow_hosts", "approver")),
 )  # fmt: skip
 TEXTS = "what an agent is told and how it presents itself"
@@ -66,7 +71,7 @@ WHEN = "when an accepted hook runs, and what it is called"
 TOLD = "what accepted targets are told, and when"
 PLACE = "where a workspace of its own begins, and how long it and its snapshots are kept"
 ATTEMPTS = "how often an issue is tried; each job is held to its limits"
-INACTIVE = "not active yet (config/not_active.py)"
+CHAT = "how a bot presents itself, and how its people share context"
 GRANTS_NOTHING_TO_AGENTS = {
     "description": TEXTS, "script": TEXTS, "default_prompt": TEXTS, "system_prompt": TEXTS,
     "identity": TEXTS, "metadata_file": TEXTS,
@@ -93,7 +98,7 @@ GRANTS_NOTHING_TO_AGENTS = {
         for directory in DIRECTORIES
         for key in ("scope", "base", "keep", "snapshot", "clone_depth")
     },
-    "chat": INACTIVE, "hooks": WHEN, "notify": TOLD, "schedules.*.notify": TOLD,
+    "chat": CHAT, "hooks": WHEN, "notify": TOLD, "schedules.*.notify": TOLD,
 }  # fmt: skip
 COMPARED_OF_FLEETS = (
     *LIMITS, "prices", "max_concurrent", "reload", "web.enabled", "web.port", "web.host",

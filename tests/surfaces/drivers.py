@@ -121,7 +121,7 @@ agents:
 
   - name: claude
     runtime: sdk
-    chat: {}
+    idempotent_tools: [Read]
     default_prompt: go
 """
 

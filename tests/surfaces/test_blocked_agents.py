@@ -91,7 +91,6 @@ def test_a_worker_runs_the_others_and_says_who_does_not_run(cli: Cli, caged: Pat
     assert worked.code == 0
     assert f"error: {WHERE}: {WHY}" in worked.err
     assert "agent caged does not run; the others do" in worked.err
-    assert "'chat' is not active yet: chat" in worked.err
     assert (
         "hooks.after_run[0] is told nothing: the variable SLACK_BOT_TOKEN is not set" in worked.err
     )

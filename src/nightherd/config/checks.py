@@ -14,7 +14,9 @@ from pathlib import Path
 from nightherd.config.layers import Draft
 from nightherd.config.not_active import entries_at
 from nightherd.config.report import Findings
+from nightherd.config.resolve_chat import CHAT, schedule_type
 from nightherd.config.resolve_fleet import resolve_web
+from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.wording import did_you_mean
 from nightherd.files.regular import open_regular
@@ -105,6 +107,23 @@ def check_idempotent(agent: Agent, draft: Draft, findings: Findings) -> None:
         message = f"'idempotent_tools' is not used: runtime {runtime} repeats no calls"
         path = f"{draft.path}.idempotent_tools"
         findings.add(problem_at(entry.key, message, path=path, severity=Severity.NOTICE))
+
+
+def check_chat_schedules(
+    agent: Agent, checked: AgentSchema, draft: Draft, findings: Findings
+) -> None:
+    """One schedule says what turns of conversations are like; a second one would do nothing."""
+    section = draft.node.get("schedules")
+    for key, schedule in (checked.schedules or {}).items():
+        is_other = (schedule.name or key) != agent.chat_schedule
+        if schedule_type(schedule) != CHAT or not schedule.enabled or not is_other:
+            continue
+        entry = section.entries.get(key) if isinstance(section, MappingNode) else None
+        message = f"'{agent.chat_schedule}' is the agent's schedule of type chat already"
+        hint = f"switch one of them off: schedules.{key}.enabled: false"
+        place = entry.key if entry is not None else draft.declared
+        path = f"{draft.path}.schedules.{key}"
+        findings.add(problem_at(place, message, path=path, hint=hint))
 
 
 LIMIT_HOOKS = ("limits.hooks[].directive",)

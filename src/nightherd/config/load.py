@@ -14,6 +14,7 @@ from nightherd.config.checks import (
     AGENT_HOOKS,
     LIMIT_HOOKS,
     check_capabilities,
+    check_chat_schedules,
     check_idempotent,
     check_script,
     check_submitted,
@@ -332,6 +333,7 @@ def check_agents(
         check_idempotent(agent, draft, findings)
         check_capabilities(agent, draft, findings)
         check_schedules(agent, draft, findings)
+        check_chat_schedules(agent, checked, draft, findings)
         check_work_sources(agent, checked, draft.node, findings, path=draft.path)
         check_worktrees(agent, draft.node, findings, path=draft.path)
         check_container(
@@ -371,6 +373,8 @@ def check_schedules(agent: Agent, draft: Draft, findings: Findings) -> None:
     for schedule in agent.schedules.values():
         entry = section.entries.get(schedule.name) if isinstance(section, MappingNode) else None
         inputs = input_values(schedule.inputs)
+        if schedule.name == agent.chat_schedule and schedule.prompt is None:
+            continue  # people say what its jobs are asked
         try:
             if schedule.work is not None:
                 issue_request(agent, schedule, schedule.work, ANY_ISSUE)

@@ -63,8 +63,6 @@ SANDBOX = Protection(
 )
 
 AGENT_KEYS = (
-    Waiting("schedules.*.type", "chat", frozenset({"chat"})),
-    Waiting("schedules.*.trigger.type", "chat", frozenset({"chat"})),
     Waiting(
         "agents",
         CLAUDE,

@@ -21,7 +21,7 @@ from nightherd.config.resolve_agent import (
     resolve_sandbox,
     resolve_session,
 )
-from nightherd.config.resolve_chat import resolve_bots
+from nightherd.config.resolve_chat import chat_schedule, resolve_bots
 from nightherd.config.resolve_fleet import (
     limit_hooks,
     resolve_approvals,
@@ -205,6 +205,7 @@ def resolve_agent(
         identity=None if agent.identity is None else like(agent.identity, Identity),
         metadata_file=agent.metadata_file,
         bots=resolve_bots(agent.chat, agent=name, session=agent.session, schedules=agent.schedules),
+        chat_schedule=chat_schedule(agent.schedules or {})[0],
     )
 
 

@@ -87,7 +87,7 @@ def test_waiting_worker_takes_what_comes_and_leaves_when_told(shell: Shell, cli:
     assert process.stderr is not None
     assert process.stdout is not None
     notice, begun = process.stderr.readline(), process.stderr.readline()
-    assert b"'chat' is not active yet" in notice
+    assert b"'idempotent_tools' is not used" in notice
     assert b"is running" in begun
 
     job_id = submit_pending(shell.directory)

@@ -24,7 +24,7 @@ def test_check_of_a_good_file_says_so(cli: Cli, fleet: Path) -> None:
 
     assert result.code == 0
     assert result.out == "✔ ok nightherd.yaml: 12 agents\n"
-    assert "'chat' is not active yet" in result.err
+    assert "'idempotent_tools' is not used" in result.err
 
 
 def test_check_locates_every_mistake(cli: Cli, fleet: Path) -> None:

@@ -207,7 +207,7 @@ def test_notices_are_told_about_the_agent_that_runs_and_no_other(cli: Cli, fleet
     about_echo = cli("run", "echo", "-p", "x").err
 
     assert about_claude.startswith("notice: nightherd.yaml:")
-    assert "not active yet" in about_claude
+    assert "'idempotent_tools' is not used" in about_claude
     assert "notice" not in about_echo
 
 

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from nightherd.model.access.web import Web
 from nightherd.model.agents.agent import Agent, Fleet, Plugin
 from nightherd.model.agents.mcp import McpServer, McpTransport
+from nightherd.model.chat.platform import Platform, bot_id
+from nightherd.model.chat.settings import BotSettings, ChannelSettings, OutputSettings, UserRules
 from nightherd.model.hooks import Hook, HookPoint, ShellCommand
 from nightherd.model.limits.limits import DayLimits, Limits
 from nightherd.model.limits.spending import ModelPrice
@@ -57,6 +59,14 @@ def worktree(**changes: Any) -> WorkspacePolicy:
 
 
 EVIL = SetupCommand(run="evil")
+BOT = BotSettings(
+    bot=bot_id(Platform.SLACK, "a"),
+    platform=Platform.SLACK,
+    agent="a",
+    token_env="SLACK_BOT_TOKEN",
+    channels=(ChannelSettings(id="C1"),),
+    approvers={"U1": "ada"},
+)
 NIGHTLY = Schedule(
     name="nightly",
     workspace=WorkspacePolicy(mode=WorkspaceMode.EMPTY),
@@ -86,6 +96,7 @@ AGENT = Agent(
     plugins=(Plugin(path="/plug", has_mcp_servers=False),),
     mcp_servers=(server(),),
     hooks=(hook("notify"),),
+    bots=(BOT,),
     sandbox={"enabled": True},
     limits=Limits(spend=MicroUsd(10), per_day=DayLimits(turns=9)),
     max_turns=7,
@@ -129,6 +140,11 @@ WIDER_AGENTS: dict[str, dict[str, Any]] = {
     "server changed": {"mcp_servers": (server(args=("--all",)),)},
     "server's environment": {"mcp_servers": (server(env={"NODE_OPTIONS": "-r evil"}),)},
     "hook": {"hooks": (hook("notify"), hook("evil"))},
+    "bot's approvers": {"bots": (replace(BOT, approvers={"U1": "ada", "U2": "mallory"}),)},
+    "bot's channels": {"bots": (replace(BOT, channels=(*BOT.channels, ChannelSettings(id="C2"))),)},
+    "bot's people": {"bots": (replace(BOT, users=UserRules(allowlist=frozenset({"U2"}))),)},
+    "bot's token": {"bots": (replace(BOT, token_env="AWS_SECRET_ACCESS_KEY"),)},
+    "another bot": {"bots": (BOT, replace(BOT, platform=Platform.DISCORD))},
     "no sandbox": {"sandbox": None},
     "other sandbox": {"sandbox": {"enabled": True, "excludedCommands": ["sh"]}},
     "more to spend": {"limits": replace(AGENT.limits, spend=MicroUsd(11))},
@@ -199,6 +215,8 @@ SAME: dict[str, dict[str, Any]] = {
         "max_turns": 1,
         "limits": Limits(spend=MicroUsd(1), turns=1, per_day=DayLimits(turns=1)),
     },
+    "no bots": {"bots": ()},
+    "how a bot speaks": {"bots": (replace(BOT, output=OutputSettings(tool_results=False)),)},
     "no servers": {"mcp_servers": (), "plugins": (), "setting_sources": (), "project_settings": {}},
     "schedules": {"schedules": {"nightly": replace(NIGHTLY, prompt="more", rule=None)}},
     "nothing of the directory": {"workspace": worktree(mode=WorkspaceMode.EMPTY)},

@@ -113,6 +113,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """Where people are told what happens to its jobs, besides the fleet's targets."""
     bots: tuple[BotSettings, ...] = ()
     """Its bots on chat platforms: what people reach it by."""
+    chat_schedule: str | None = None
+    """Its schedule of type `chat`: what turns of conversations are like; None without one."""
     limits: Limits = NO_LIMITS
     """What each of its jobs may use, and all of them in a day."""
     operation: str = "autonomous"

@@ -26,9 +26,9 @@ def terminal_settings(
     Its turns share a session of their own, unless all of the agent's jobs share one.
     """
     own = agent.bots[0] if agent.bots else None
-    mode = agent.session.mode if own is None else own.session.mode
-    is_shared = mode is SessionMode.PERSISTENT
-    terms = agent.session if own is None else own.session
+    schedule = None if agent.chat_schedule is None else agent.schedules.get(agent.chat_schedule)
+    terms = agent.session if schedule is None or schedule.session is None else schedule.session
+    is_shared = terms.mode is SessionMode.PERSISTENT
     return BotSettings(
         bot=terminal_bot_id(agent.name, channel),
         platform=Platform.TERMINAL,
@@ -44,7 +44,7 @@ def terminal_settings(
         skills=() if own is None else own.skills,
         session=terms if is_shared else replace(terms, mode=SessionMode.PER_CHANNEL),
         log_level=LogLevel.MINIMAL,
-        schedule=None if own is None else own.schedule,
+        schedule=agent.chat_schedule,
     )
 
 

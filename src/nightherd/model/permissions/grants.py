@@ -22,6 +22,7 @@ from nightherd.model.inbox.review import ApprovalRule
 from nightherd.model.limits.limits import DayLimits, LimitName, Limits
 from nightherd.model.notifications.routing import targets_of
 from nightherd.model.notifications.target import NotifyTarget
+from nightherd.model.permissions.bots import bot_grants
 from nightherd.model.permissions.containers import ContainerGrants, container_grants
 from nightherd.model.permissions.fingerprint import absolute, fingerprint, is_within, relative
 from nightherd.model.permissions.permission import PermissionMode
@@ -84,6 +85,8 @@ class AgentGrants(msgspec.Struct, frozen=True, kw_only=True):
     """What its directories are cloned from; None on a record from before there were clones."""
     work: list[str] = []
     """Where its schedules take issues from, and what is written there with which token."""
+    bots: dict[str, str] = {}
+    """Who reaches it on a chat platform, and who answers for it there, by platform."""
 
 
 class FleetGrants(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +171,7 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
         work=sorted(
             {work_fingerprint(one.work) for one in agent.schedules.values() if one.work is not None}
         ),
+        bots=bot_grants(agent.bots),
     )
 
 

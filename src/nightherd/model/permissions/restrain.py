@@ -22,6 +22,7 @@ from nightherd.model.limits.limits import DayLimits, LimitName, Limits
 from nightherd.model.limits.spending import ModelPrice
 from nightherd.model.notifications.target import NotifyTarget
 from nightherd.model.permissions.approval import REVIEW
+from nightherd.model.permissions.bots import accepted_bots
 from nightherd.model.permissions.containers import cut_container
 from nightherd.model.permissions.fingerprint import absolute, fingerprint, relative
 from nightherd.model.permissions.grants import (
@@ -221,6 +222,7 @@ def cut_back(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> 
         plugins=tuple(_plugins(agent, known, home)),
         mcp_servers=_servers(agent, known, old),
         hooks=_accepted_hooks(agent.hooks, known.hooks),
+        bots=accepted_bots(agent.bots, () if old is None else old.bots, known.bots),
         sandbox=known.sandbox if is_wider_sandbox(agent.sandbox, known.sandbox) else agent.sandbox,
         container=_container(agent, known, old, home)[0],
         workspace=cut_policy(

@@ -109,6 +109,7 @@ def _of_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Iterator[st
     yield from workspace_widenings(known, wanted)
     if added := len(_added(wanted.work, known.work)):
         yield f"work_source: {added} new or changed"
+    yield from _new("bot on", wanted.bots, known.bots)
     yield from _higher(wanted.maxima, known.maxima)
     for name, maxima in wanted.schedules.items():
         before = known.schedules.get(name, of_each_job(known.maxima))
@@ -205,6 +206,7 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
         blocked_by=sorted({*wanted.blocked_by, *known.blocked_by}),
         # It is unknown which of the old sources a new one replaces.
         work=known.work if _added(wanted.work, known.work) else wanted.work,
+        bots=_still_named(known.bots, wanted.bots),
         maxima=_lower(known.maxima, wanted.maxima),
         schedules={
             name: _lower(known.schedules.get(name, of_each_job(known.maxima)), one)
