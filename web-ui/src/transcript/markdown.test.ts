@@ -2,7 +2,8 @@
 import { describe, expect, it } from "vitest";
 
 import { LONGEST, renderMarkdown, sanitise } from "./markdown";
-import { ATTACKS } from "./xss_corpus";
+/** Texts that try to run code, load something or break out of their place. Agents can write any of them. */
+import ATTACKS from "./xss_corpus.json";
 
 function parse(html: unknown): DocumentFragment {
   const template = document.createElement("template");
