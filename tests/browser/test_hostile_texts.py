@@ -213,6 +213,6 @@ async def test_no_text_of_a_list_a_question_or_a_search_does_anything(
         "/schedules",
     }
     await page.keyboard.press("Control+k")
-    await page.keyboard.type(MARKED)
+    await page.get_by_role("combobox", name="Command").fill(MARKED)
     await expect(page.get_by_role("option", name=re.compile("Search for"))).to_be_visible()
     await nothing_ran(alice, page)
