@@ -27,7 +27,7 @@ class Button(msgspec.Struct, frozen=True, kw_only=True):
     """A button below a message."""
 
     id: str
-    """At most 100 characters; comes back as `ButtonPress.button`."""
+    """At most 99 characters; comes back as `ButtonPress.button`."""
     label: str
     """At most 75 characters."""
     is_primary: bool = False

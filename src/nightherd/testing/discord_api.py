@@ -271,7 +271,6 @@ class DiscordApi:
             self._loop.call_soon_threadsafe(act, *arguments)
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve())
         finally:

@@ -206,6 +206,16 @@ async def test_a_press_without_answer_is_acknowledged_only(discord: DiscordApi) 
     assert (answer.answer, answer.said) == (LATER_UPDATE, [])
 
 
+async def test_buttons_have_ids_as_long_as_they_may_be(discord: DiscordApi) -> None:
+    long = Button(id="n" * 99, label="No", asks_comment=True)
+    async with running(discord) as bot:
+        sent = await bot.connection.post(bot.post("shall I?", buttons=(YES, long)))
+        discord.press(sent.message_id or "", "No", "because")
+        await bot.receiver.until(lambda: bool(bot.receiver.presses))
+
+    assert bot.receiver.presses[0].button == long.id
+
+
 async def test_a_window_is_named_like_its_button_and_may_stay_empty(discord: DiscordApi) -> None:
     async with running(discord) as bot:
         sent = await bot.connection.post(bot.post("shall I?", buttons=(YES, ASK)))
