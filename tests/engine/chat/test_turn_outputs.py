@@ -140,19 +140,19 @@ def test_the_tool_that_runs_is_shown_where_progress_is_wanted() -> None:
     outputs = TurnOutputs(replace(QUIET, progress_indicator=True), 0)
     begins, ends = numbered(call("make test"), result("ok"))
     outputs.take(begins)
-    assert outputs.live_text.endswith("**Bash** `make test`")
+    assert outputs.progress.endswith("**Bash** `make test`")
     outputs.take(ends)
-    assert outputs.live_text == ""
+    assert outputs.progress == ""
     quiet = TurnOutputs(QUIET, 0)
     quiet.take(begins)
-    assert quiet.live_text == ""
+    assert quiet.progress == ""
 
 
 def test_a_tool_that_was_cut_off_with_its_worker_is_not_shown_as_running() -> None:
     outputs = TurnOutputs(replace(QUIET, progress_indicator=True), 0)
     for event in numbered(call(), describe(ExecutionStarted(worker="w"))):
         outputs.take(event)
-    assert outputs.live_text == ""
+    assert outputs.progress == ""
 
 
 def test_a_cut_off_answer_is_shown_when_nothing_follows_it() -> None:

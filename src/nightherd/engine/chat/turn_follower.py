@@ -49,6 +49,8 @@ QUIET_S = 30.0
 """The same while the job waits for a person or a time."""
 BEHIND_AFTER_S = 3.0
 """How long a job waits for another one before that is said."""
+PROGRESS_AFTER_S = 1.0
+"""How long a tool runs before that is shown."""
 LOST_S = 2.0
 """How often it is looked whether a running job still has its worker."""
 NEXT = "What waited is answered now."
@@ -78,6 +80,7 @@ class TurnFollower:
         self._posts = TurnPosts(turn, conversation, context)
         self._noticed = turn.notice
         self._is_over = False
+        self._progress, self._progress_due = "", 0.0
         self._began = self._looked_after = anyio.current_time()
 
     async def run(self) -> None:
@@ -108,7 +111,7 @@ class TurnFollower:
                 return
             deltas = text.poll()
             self._outputs.stream(deltas)
-            if has_news or deltas:
+            if has_news or deltas or self._outputs.progress:
                 await self._show()
             await self._say_why_it_waits(job)
             if self._is_over:
@@ -147,13 +150,21 @@ class TurnFollower:
         ready = self._outputs.take_ready()
         if ready:
             await self._note(await self._posts.of(ready), seq=ready[-1].seq)
-        shown = preview(self._context.settings.platform, self._outputs.live_text)
-        if not shown.strip() or self._is_over:
+        text = self._outputs.live_text or self._shown_progress()
+        if self._is_over or not text.strip() or not self._posts.shows(text):
             return
+        shown = preview(self._context.settings.platform, text)
         if self._posts.live is None:
             await self._note((self._posts.begin_live(shown),))
-        elif self._posts.shows(shown):
+        else:
             self._outbox.show(self._posts.live, shown)
+
+    def _shown_progress(self) -> str:
+        """The tool that runs, once it has been running for a while: most are quicker than a message about them."""
+        now, progress = anyio.current_time(), self._outputs.progress
+        if progress != self._progress:
+            self._progress, self._progress_due = progress, now + PROGRESS_AFTER_S
+        return progress if progress and now >= self._progress_due else ""
 
     async def _note(
         self, posts: Sequence[QueuedPost], *, seq: int | None = None, notice: str | None = None

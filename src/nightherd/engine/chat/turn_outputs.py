@@ -60,10 +60,14 @@ class TurnOutputs:
 
     @property
     def live_text(self) -> str:
-        """What is shown for now: an answer that comes in, else the tool that runs; empty for neither."""
-        text = "\n\n".join(part for part in self._parts.values() if part.strip())
-        if text or not self._settings.progress_indicator or not self._running:
-            return text
+        """What came of an answer that still comes in."""
+        return "\n\n".join(part for part in self._parts.values() if part.strip())
+
+    @property
+    def progress(self) -> str:
+        """Which tool runs; empty for none, and where that is not shown."""
+        if not self._settings.progress_indicator or not self._running:
+            return ""
         return progress_text(self._calls[self._running[-1]])
 
     def take(self, event: Event) -> None:

@@ -56,12 +56,12 @@ class TurnPosts:
         """Return a new live post."""
         self._live_count += 1
         id = post_id(self._turn.job_id, f"{LIVE}-{self._live_count}")
-        self.live, self._shown = id, text
+        self.live = id
         return self._post(id, PostKind.ANSWER, text, {LIVE: True})
 
     def shows(self, text: str) -> bool:
-        """Whether the live post is to show something else from now on."""
-        is_new = text != self._shown
+        """Whether the live post, or a new one, is to show something else from now on."""
+        is_new = self.live is None or text != self._shown
         self._shown = text
         return is_new
 
