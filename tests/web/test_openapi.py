@@ -50,6 +50,8 @@ OPERATIONS = {
     ("GET", "/v1/logs"),
     ("GET", "/v1/notify"),
     ("POST", "/v1/notify/{target}/test"),
+    ("GET", "/v1/work"),
+    ("POST", "/v1/work/release"),
     ("POST", "/v1/reload"),
     ("POST", "/v1/retention/apply"),
     ("GET", "/v1/retention/plan"),

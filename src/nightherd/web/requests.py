@@ -81,6 +81,12 @@ class NewBulk(Body):
     dry_run: bool = Field(False, description="Only say what would be done.")
 
 
+class ReleasedIssue(Body):
+    """An issue that is given back."""
+
+    issue: Line = Field(description="OWNER/NAME#7, or #7 where that is clear.")
+
+
 class NewApply(Body):
     """How a job's changes are made to the files in its agent's directory."""
 

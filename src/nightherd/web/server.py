@@ -30,6 +30,7 @@ from nightherd.web import (
     problem,
     search,
     slack,
+    work,
     workspaces,
 )
 from nightherd.web import fleet as fleet_paths
@@ -79,7 +80,7 @@ ROOMS = (
     session_reading, session_changes, job_forks, bulk, landing, checkpoints, exports,
     costs, home,
     login, tokens, doctor, retention, notify, reload, logs,
-    push,
+    push, work,
 )  # fmt: skip
 
 

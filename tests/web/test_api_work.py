@@ -1,0 +1,82 @@
+"""Issues over HTTP: those that were taken, and giving one back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from nightherd.model.access.role import Role
+from nightherd.model.change import Applied, Change
+from nightherd.model.work.changes import SetSourceState
+from nightherd.model.work.source import SourceState, SourceStatus
+from nightherd.testing.work_values import SOURCE, at, hold, reserve
+from surfaces.drivers import Cli
+from web.browser import named_token, on_port
+from web.web_world import served
+
+STATE = SourceState(
+    id=SOURCE.id, status=SourceStatus.REFUSED, checked_at=at(1), error="no token", failures=2
+)
+
+
+def test_issues_are_those_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            changes: list[Change] = [
+                reserve(7),
+                hold(7),
+                reserve(8, seconds=9),
+                SetSourceState(state=STATE),
+            ]
+            for answer in await world.site.context.state.apply(changes):
+                assert isinstance(answer, Applied)
+            listed = await world.get("/v1/work")
+            said = await anyio.to_thread.run_sync(cli, "work", "list", "--json")
+
+            assert {**listed.document, "as_of": ""} == {**said.document, "as_of": ""}
+            assert [(one["issue"], one["status"]) for one in listed.data] == [
+                (8, "reserved"),
+                (7, "held"),
+            ]
+            assert len((await world.get("/v1/work?open=true&limit=1")).data) == 1
+            (source,) = listed.document["sources"]
+            assert (source["status"], source["failures"]) == ("refused", 2)
+
+    anyio.run(main)
+
+
+def test_issue_is_given_back_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            await world.site.context.state.apply([reserve(7), hold(7)])
+            released = await world.post("/v1/work/release", {"issue": "acme/app#7"})
+            again = await world.post("/v1/work/release", {"issue": "#7"})
+            ghost = await world.post("/v1/work/release", {"issue": "#9"})
+
+            assert (released.status, released.data["status"]) == (200, "settling")
+            assert (again.status, ghost.status) == (409, 404)
+            assert (await world.post("/v1/work/release", {})).status == 422
+
+    anyio.run(main)
+
+
+def test_viewer_gives_nothing_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with on_port(tmp_path) as world:
+            await world.site.context.state.apply([reserve(7), hold(7)])
+            vera = f"Bearer {await named_token(world, 'vera', Role.VIEWER)}"
+            (port,) = world.ports
+            listed = await world.ask("GET", "/v1/work", port=port, authorization=vera)
+            refused = await world.ask(
+                "POST", "/v1/work/release", {"issue": "#7"}, port=port, authorization=vera
+            )
+
+            assert (listed.status, refused.status) == (200, 403)
+
+    anyio.run(main)
