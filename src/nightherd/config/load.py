@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,6 +33,7 @@ from nightherd.config.persistence import check_project_file
 from nightherd.config.report import Findings
 from nightherd.config.repository import check_repository, check_worktrees
 from nightherd.config.resolve import FILE_VERSION, is_readable_version, resolve_agent, resolve_fleet
+from nightherd.config.resolve_chat import chat_schedules
 from nightherd.config.resolve_notify import check_targets
 from nightherd.config.resolve_work import check_work_sources, check_work_tokens
 from nightherd.config.schema.agent import DEFAULT_RUNTIME
@@ -332,7 +333,7 @@ def check_agents(
         check_script(agent, draft, findings)
         check_idempotent(agent, draft, findings)
         check_capabilities(agent, draft, findings)
-        check_schedules(agent, draft, findings)
+        check_schedules(agent, chat_schedules(checked), draft, findings)
         check_chat_schedules(agent, checked, draft, findings)
         check_work_sources(agent, checked, draft.node, findings, path=draft.path)
         check_worktrees(agent, draft.node, findings, path=draft.path)
@@ -366,14 +367,16 @@ def check_runtime(
     return runtime
 
 
-def check_schedules(agent: Agent, draft: Draft, findings: Findings) -> None:
+def check_schedules(
+    agent: Agent, of_chats: Collection[str], draft: Draft, findings: Findings
+) -> None:
     """A schedule's job has to be asked something, and what its prompt uses has to be there."""
     values = {"repo": agent.repo} if agent.repo is not None else {}
     section = draft.node.get("schedules")
     for schedule in agent.schedules.values():
         entry = section.entries.get(schedule.name) if isinstance(section, MappingNode) else None
         inputs = input_values(schedule.inputs)
-        if schedule.name == agent.chat_schedule and schedule.prompt is None:
+        if schedule.name in of_chats and schedule.prompt is None:
             continue  # people say what its jobs are asked
         try:
             if schedule.work is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from msgspec.structs import replace
 
 from nightherd.config.resolve_agent import resolve_session
+from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.chat import Attachments, Bot, Channel, Chat, ChatOutput, Discord, Slack
 from nightherd.config.schema.chat import DirectMessages as DirectSchema
 from nightherd.config.schema.chat import Presence as PresenceSchema
@@ -69,6 +70,12 @@ def chat_schedule(
         if schedule_type(schedule) == CHAT and schedule.enabled:
             return schedule.name or key, schedule
     return None, None
+
+
+def chat_schedules(agent: AgentSchema) -> Collection[str]:
+    """The names of the agent's schedules of type `chat`, those that are switched off too."""
+    schedules = agent.schedules or {}
+    return {one.name or key for key, one in schedules.items() if schedule_type(one) == CHAT}
 
 
 def schedule_type(schedule: ScheduleSchema) -> str | None:
