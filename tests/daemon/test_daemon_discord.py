@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,8 @@ import pytest
 
 from nightherd.daemon.record import find_daemon
 from nightherd.testing.contracts.open_chat import Posted
-from nightherd.testing.discord_api import DiscordApi
+from nightherd.testing.discord_api import TOKEN_VARIABLE, DiscordApi
+from nightherd.testing.discord_world import BotAccount
 from surfaces.drivers import Shell
 
 PATIENCE_S = 60.0
@@ -185,3 +187,50 @@ def test_revoked_token_is_clear_and_asked_no_more(herd: Herd) -> None:
     assert herd.discord.bot.token not in output
     time.sleep(1.5)  # a loop would ask again and again
     assert len(herd.discord.rest.lines) == 1
+
+
+def test_bots_of_herdctls_example_share_a_channel(tmp_path: Path, repository: Path) -> None:
+    """Two agents as herdctl's users write them, with scripts in place of a model."""
+    shutil.copytree(repository / "tests/config/examples/chat", tmp_path / "fleet")
+    for name in ("first-officer", "navigator"):
+        file = tmp_path / "fleet" / "agents" / f"{name}.yaml"
+        script = f"runtime: scripted\nscript: [{{say: Here is the {name}.}}]\n"
+        file.write_text(file.read_text().replace("model: claude-haiku-4-20250514\n", script))
+    (tmp_path / "fleet" / "herdctl.yaml").rename(tmp_path / "fleet" / "nightherd.yaml")
+    shell = Shell(tmp_path / "fleet")
+    with DiscordApi(tmp_path / "discord", bot_name="first-officer") as discord:
+        officer = discord.bot
+        navigator = discord.add_bot("navigator", "loopback.discord.token-of-navigator")
+        environment = {
+            **discord.environment,
+            TOKEN_VARIABLE: "",
+            "FIRST_OFFICER_BOT_TOKEN": officer.token,
+            "NAVIGATOR_BOT_TOKEN": navigator.token,
+            "DISCORD_GUILD_ID": discord.guild_id,
+            "DISCORD_CHANNEL_ID": discord.channel_id,
+            "SLACK_CHANNEL_ID": "C0123456789",
+        }
+
+        def said(bot: BotAccount) -> int:
+            messages = discord.world.messages[discord.channel_id].values()
+            return sum(one["author"] is bot.user for one in messages)
+
+        def are_connected() -> bool:
+            rows = shell.run("status", "--json", stdin=b"", **environment).data["bots"]
+            return [row["status"] for row in rows].count("connected") == 2
+
+        try:
+            started = shell.run("start", "-d", stdin=b"", **environment)
+            assert started.code == 0, started.err
+            until(are_connected, "both connections")
+            discord.say("where are we?")
+            assert discord.wait_until(lambda: said(navigator) == 1)
+            discord.say("and what do you say?", names_bot=True)
+            assert discord.wait_until(lambda: said(officer) == 1)
+            discord.say("thank you")
+            assert discord.wait_until(lambda: said(navigator) == 2)
+        finally:
+            shell.run("stop", stdin=b"", **environment)
+            shell.close()
+
+    assert (said(officer), said(navigator)) == (1, 2)

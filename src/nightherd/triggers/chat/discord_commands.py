@@ -48,7 +48,7 @@ async def _remove_from(client: discord.Client, application: int, guild_id: int) 
         others = _others(listed)
         if len(others) < len(listed):
             await client.http.bulk_upsert_guild_commands(application, guild_id, others)
-    except discord.Forbidden:
+    except (discord.Forbidden, discord.NotFound):
         return
 
 
