@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nightherd.wiring.stores import (
@@ -17,7 +19,6 @@ from nightherd.wiring.stores import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from nightherd.mirror.fleet_state import FleetState, ScheduleState
     from nightherd.model.agents.agent import Fleet
@@ -31,15 +32,24 @@ if TYPE_CHECKING:
 def kept_transcript(
     state_dir: Path, uuid: str, directory: str, environment: Mapping[str, str]
 ) -> KeptTranscript:
-    """The transcript that Claude has of the session `uuid` in `directory`, and our copy of it."""
+    """The transcript that Claude has of the session `uuid` in `directory`, and our copy of it.
+
+    The copy has what was said in a container until its worker was killed.
+    """
+    from nightherd.runtimes.claude.transcripts.claude_files import SharedFiles
     from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
 
-    return KeptTranscript(
+    kept = KeptTranscript(
         state_dir / "transcripts",
         uuid,
         environment=environment,
         directory=directory,
     )
+    sessions = Path(os.path.realpath(state_dir)) / "containers" / "sessions"
+    for found in sessions.glob(f"*/claude/projects/*/{kept.uuid}.jsonl"):
+        config = found.parents[2]
+        kept.take_from({"CLAUDE_CONFIG_DIR": str(config)}, SharedFiles(config))
+    return kept
 
 
 def transcripts_of(state_dir: Path, environment: Mapping[str, str]) -> Transcripts:

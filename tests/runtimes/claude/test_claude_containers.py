@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,33 @@ def test_killed_claude_is_resumed_in_a_new_container_with_its_transcript(
         if line.get("subtype") == "container"
     ]
     assert len(set(containers)) == 2
+
+
+@pytest.mark.either_runtime
+def test_answer_that_only_the_transcript_inside_has_is_recorded(
+    stage: ClaudeStage, docker_engine: DockerEngine, container_image: str, claude_program: str
+) -> None:
+    late, hold = "A late answer.", threading.Event()
+    held = Say(text=late, hold=hold)
+    with serve(docker_engine, bash("echo once >> times"), held, Say(text="All done.")) as api:
+        herd = Herd(stage, docker_engine, container_image, api, claude_program)
+        sessions = herd.root / ".nightherd" / "containers" / "sessions"
+        with herd.started("run", "one", "-p", "make it") as worker:
+            assert api.wait_until_asked(2, PATIENCE_S)
+            wait_until(lambda: any(line["type"] == "tool_result" for line in herd.journal()))
+            os.kill(worker.pid, signal.SIGSTOP)
+            hold.set()
+            wait_until(lambda: any(late in path.read_text() for path in sessions.rglob("*.jsonl")))
+            worker.kill()
+            worker.wait()
+        with herd.started("worker"):
+            herd.wait_until_completed()
+        texts = api.asked[-1].texts
+    said = [line.get("content") for line in herd.journal() if line["type"] == "assistant"]
+
+    assert texts.count(late) == 1
+    assert said[-2:] == [late, "All done."]
+    assert (stage.work / "times").read_text() == "once\n"
 
 
 @pytest.mark.either_runtime

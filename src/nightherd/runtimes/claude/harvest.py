@@ -33,6 +33,7 @@ class Harvest:
         try:
             kept = self._transcript(opening.resume)
             if self._request.outside is not None:
+                kept.harvest()
                 kept.take_from(self._request.outside)
             was_put_back = kept.restore()
         except (OSError, NightherdError) as error:

@@ -224,11 +224,10 @@ class KeptTranscript:
         with suppress(FileNotFoundError, BlockingIOError):
             self._copy.grow(self.source)
 
-    def take_from(self, environment: Mapping[str, str]) -> None:
-        """Copy what the session has more where Claude has this environment: a person may have continued it there."""
-        with suppress(FileNotFoundError, BlockingIOError):
-            self._copy.grow(self.source)
-            other = TranscriptCopy(self._root, self.uuid)
+    def take_from(self, environment: Mapping[str, str], files: ClaudeFiles | None = None) -> None:
+        """Copy what the session has more where Claude has this environment, and `files`: it was continued there too."""
+        with suppress(OSError):
+            other = TranscriptCopy(self._root, self.uuid, files)
             other.grow(transcript_path(environment, self._directory, self.uuid), is_own=False)
 
     def restore(self) -> bool:
@@ -277,8 +276,11 @@ class KeptTranscript:
             yield from file.read().splitlines()
 
     def tail(self, size: int) -> list[bytes]:
-        """The whole lines among the last `size` bytes of Claude's file."""
-        with suppress(OSError), self._files.open(self.source) as file:
+        """The whole lines among the last `size` bytes of Claude's file, or of our copy when that has more."""
+        files, source = self._files, self.source
+        if OwnFiles().size(self._copy.path) > files.size(source):
+            files, source = OwnFiles(), self._copy.path
+        with suppress(OSError), files.open(source) as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(end - size, 0))
             lines = file.read().splitlines()
