@@ -113,6 +113,7 @@ async def _transcribed(
         raise RefusedError(NO_VOICE)
     folder = Path(context.directory, "voice")
     target = Path(folder, attachment_path("", message.id, place, file.name).lstrip("/"))
+    await anyio.Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     await to_thread.run_sync(_make_room, folder, target)
     try:
         await context.connection.download(file, str(target), VOICE_LIMIT)
@@ -132,9 +133,11 @@ def _path(message: ChatMessage, place: int, file: IncomingFile, directory: str) 
 
 
 def _make_room(root: Path, target: Path) -> None:
-    """Make the folder, and remove what an earlier try left there."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """Make the folder below `root`, and remove what an earlier try left there."""
+    if not root.is_dir():
+        raise RefusedError(f"there is no directory {root}")
     _check_inside(root, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
 
 
