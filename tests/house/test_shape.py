@@ -26,7 +26,7 @@ LAZY = ("src/nightherd/wiring/", "src/nightherd/cli/", "src/nightherd/daemon/wor
 VAGUE_NAMES = {"utils", "helpers", "common", "base", "core", "manager", "service", "handler"}
 
 # Spelled so that this file does not find itself.
-MACHINE_PATH = re.compile(r"/(?:root|work)/\w")
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:root|work)/\w")
 PERSONAL_PATH = re.compile(r"/(?:home|Users)/\w")
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|Not" r"ImplementedError)\b")
 MOCKS = re.compile(

@@ -173,3 +173,9 @@ def test_schedule_that_takes_issues_is_not_run_by_hand(cli: Cli, state: Path) ->
     assert refused.code == 5
     assert "takes its work from issues of acme/app" in refused.err
     assert "give an issue the label 'ready'" in refused.err
+
+
+def test_schedule_why_says_where_its_work_comes_from(cli: Cli, state: Path) -> None:
+    said = cli("schedule", "why", "grazer/nightly").out
+
+    assert "it takes one issue of acme/app with the label 'ready' each time" in said

@@ -125,6 +125,9 @@ def why_next(
     else:
         source = f"set{who}" if said is not None and said.schedule is not None else "declared"
         reasons.append(f"its rule is {rule_text(view.rule)}, {source}")
+    work = view.schedule.work
+    if work is not None:
+        reasons.append(f"it takes one issue of {work.repo} with the label {work.ready!r} each time")
     if view.next_run_at is not None:
         jitter = f", jitter of up to {format_duration(view.schedule.jitter)} included"
         spread = jitter if view.schedule.jitter else ""
