@@ -165,3 +165,10 @@ def test_doctor_says_why_a_bot_cannot_be_started(
     assert findings() == []
     record(state, bot(BotStatus.REFUSED, SystemClock().now(), error="token_revoked"))
     assert findings() == [f"{BOT}: refused: token_revoked"]
+
+
+def test_worker_says_at_its_start_that_it_runs_no_bots(cli: Cli, state: Path) -> None:
+    worked = cli("worker", "--until-idle")
+
+    assert worked.code == 0
+    assert worked.err.count("a worker runs no bots; nightherd start does: slack/grazer") == 1

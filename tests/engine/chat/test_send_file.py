@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+import urllib.request
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
@@ -21,7 +24,10 @@ from nightherd.model.chat.platform import LIMITS, Platform
 from nightherd.model.chat.post import OutboxPost, PostKind, PostStatus
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobStatus, TriggerType
-from nightherd.model.journal.event import ToolResultEvent
+from nightherd.model.journal.event import Event, ToolResultEvent, describe
+from nightherd.model.journal.system import Complete
+from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.mcp.bridge import bridged
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.testing.chat_values import conversation, said
 from nightherd.testing.state_values import BEGINNING
@@ -257,3 +263,35 @@ def test_file_of_a_turn_that_is_over_is_not_sent(turns: Turns) -> None:
 
     assert "is not waiting for this job any more" in str(result.error)
     assert turns.posts() == []
+
+
+def test_file_is_sent_through_the_bridge_too(turns: Turns) -> None:
+    """So it reaches agents whose programs are processes of their own, in a container or not."""
+    (turns.work / "report.txt").write_text("12 cows\n")
+    said: list[Any] = []
+
+    class Asking:
+        """A runtime whose agent is another program."""
+
+        async def execute(self, request: RuntimeRequest) -> AsyncIterator[Event]:
+            async with bridged(request.injected_servers) as entries:
+                call = {"name": "send_file", "arguments": {"path": "report.txt"}}
+                said.append(await to_thread.run_sync(_asked, entries["nightherd"], call))
+            yield describe(Complete(stop_reason="end_turn"))
+
+    turns.bench.context = replace(turns.bench.context, runtimes=lambda name: Asking())
+
+    turns.play({"path": "unused"})
+
+    (answer,) = said
+    assert answer["result"]["isError"] is False
+    assert "is on its way" in answer["result"]["content"][0]["text"]
+    assert [turns.details(one)[1]["name"] for one in turns.posts()] == ["report.txt"]
+
+
+def _asked(entry: Mapping[str, Any], call: Mapping[str, Any]) -> Any:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    headers = {**entry["headers"], "Content-Type": "application/json"}
+    request = urllib.request.Request(entry["url"], json.dumps(message).encode(), headers)
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return json.loads(response.read().split(b"data: ", 1)[1])  # it may take long: a stream

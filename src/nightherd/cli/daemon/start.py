@@ -37,6 +37,9 @@ from nightherd.model.units import format_usd
 from nightherd.views.jobs.jobs import job_row
 from nightherd.wiring.stores import system_clock
 
+NAMED_BOTS = 3
+"""How many bots are named in a line."""
+
 
 @click.command("start", epilog="Example: nightherd start --detach")
 @click.option("-d", "--detach", is_flag=True, help="Run in the background.")
@@ -168,6 +171,16 @@ def _scheduling_reports(screen: Screen) -> SchedulingReports:
     return SchedulingReports(on_fire=fired, on_skip=skipped, on_trouble=partial(say, screen))
 
 
+def _say_bots_are_silent(screen: Screen, fleet: Fleet) -> None:
+    """Say which bots a worker without a daemon does not run."""
+    bots = [bot.bot for agent in fleet.agents.values() for bot in agent.bots]
+    if bots:
+        more = f" and {len(bots) - NAMED_BOTS} more" if len(bots) > NAMED_BOTS else ""
+        screen.say(
+            f"a worker runs no bots; nightherd start does: {', '.join(bots[:NAMED_BOTS])}{more}"
+        )
+
+
 @click.command("worker", epilog="Example: nightherd worker --until-idle")
 @click.option("--until-idle", is_flag=True, help="Exit when no job is queued or running.")
 @json_option
@@ -178,8 +191,9 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     SIGTERM or Ctrl-C stops it after its jobs have finished; a second one cancels the jobs. A change to the
     fleet's files reloads the configuration. --json prints one document per job that started, ended or was rescued.
     """
-    screen = invocation.screen
-    warn_missing(invocation, load_fleet_to_start(invocation))
+    screen, fleet = invocation.screen, load_fleet_to_start(invocation)
+    warn_missing(invocation, fleet)
+    _say_bots_are_silent(screen, fleet)
     place = Place(
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
