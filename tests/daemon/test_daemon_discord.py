@@ -176,6 +176,23 @@ def test_killed_daemon_answers_once_after_its_next_start(herd: Herd) -> None:
     assert (herd.count("hello"), herd.count("while you were away")) == (1, 1)
 
 
+def test_answer_whose_arrival_was_not_heard_of_is_not_sent_again(herd: Herd) -> None:
+    pid = herd.start()
+    herd.wait_for_status("connected")
+    herd.discord.lose_answer()
+    herd.discord.say("hello")
+    herd.wait_for("hello")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: find_daemon(herd.directory / ".nightherd") is None, "the end of the daemon")
+
+    herd.start()
+    herd.wait_for_status("connected")
+    herd.discord.say("and now?")
+
+    herd.wait_for("and now?")
+    assert (herd.count("hello"), herd.count("and now?")) == (1, 1)
+
+
 def test_revoked_token_is_clear_and_asked_no_more(herd: Herd) -> None:
     herd.discord.revoke()
     herd.start()

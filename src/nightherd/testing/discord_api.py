@@ -38,6 +38,7 @@ from nightherd.testing.discord_world import BotAccount, DiscordWorld, buttons_of
 TOKEN_VARIABLE = "DISCORD_BOT_TOKEN"  # noqa: S105 (a name)
 TOKEN = "loopback.discord.token-of-coder"  # noqa: S105 (it opens nothing)
 CERTIFICATE_VARIABLE = "SSL_CERT_FILE"
+POST_MESSAGE = r"POST /channels/\d+/messages"
 BODY_LIMIT = 32 * 1024 * 1024
 
 
@@ -220,19 +221,19 @@ class DiscordApi:
 
     def limit_rate(self, pause: timedelta) -> None:
         """Refuse the next message of the bot: too many."""
-        self.rest.limit_rate("POST /channels", pause)
+        self.rest.limit_rate(POST_MESSAGE, pause)
 
     def refuse(self) -> None:
         """Refuse the next message of the bot for good."""
-        self.rest.fail("POST /channels", 403, code=50013, message="Missing Permissions")
+        self.rest.fail(POST_MESSAGE, 403, code=50013, message="Missing Permissions")
 
     def lose_answer(self) -> None:
         """Take the next message of the bot, and lose the connection before the answer."""
-        self.rest.fail("POST /channels", None, is_done=True)
+        self.rest.fail(POST_MESSAGE, None, is_done=True)
 
     def break_down(self) -> None:
         """Answer the next message of the bot with a server error."""
-        self.rest.fail("POST /channels", 503, body={"message": "Service unavailable"})
+        self.rest.fail(POST_MESSAGE, 503, body={"message": "Service unavailable"})
 
     def drop(self) -> None:
         """Cut the connections of the gateway."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -24,7 +25,7 @@ class Failing(msgspec.Struct, kw_only=True):
     """How the next requests fail."""
 
     matching: str
-    """What the line of the request (`POST /channels/1/messages`) contains."""
+    """A regular expression for a part of the line of the request, such as `POST /channels/1/messages`."""
     status: int | None
     """None cuts the connection."""
     body: Json
@@ -63,7 +64,7 @@ class DiscordRest:
         times: int = 1,
         is_done: bool = False,
     ) -> None:
-        """Make the next requests fail whose line contains `matching`. Status None cuts the connection."""
+        """Make the next requests fail whose line matches an expression. Status None cuts the connection."""
         shape = {"code": code, "message": message} if body is None else body
         failing = Failing(
             matching=matching,
@@ -150,7 +151,7 @@ class DiscordRest:
 
     def _next_failure(self, line: str) -> Failing | None:
         for one in self.failing:
-            if one.matching in line:
+            if re.search(one.matching, line):
                 one.times -= 1
                 if not one.times:
                     self.failing.remove(one)
