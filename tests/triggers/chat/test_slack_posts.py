@@ -192,19 +192,33 @@ async def test_the_token_is_shown_to_no_other_host_than_slacks(tmp_path: Path) -
     assert other.calls == []
 
 
+GATEWAY = "https://slack.example:8443/api/"
+
+
 @pytest.mark.parametrize(
-    ("url", "is_ours"),
+    ("api", "url", "is_ours"),
     [
-        ("https://files.slack.com/files-pri/T1-F1/a.txt", True),
-        ("https://slack.com/x", True),
-        ("http://files.slack.com/x", False),
-        ("https://files.slack.com.example/x", False),
-        ("https://notslack.com/x", False),
-        ("https://user@files.slack.com/x", False),
+        (None, "https://files.slack.com/files-pri/T1-F1/a.txt", True),
+        (None, "https://hooks.slack.com/commands/1", True),
+        (None, "https://slack.com/x", True),
+        (None, "http://files.slack.com/x", False),
+        (None, "https://files.slack.com.example/x", False),
+        (None, "https://notslack.com/x", False),
+        (None, "https://user@files.slack.com/x", False),
+        (None, "https://files.slack.com:8443/x", False),
+        (GATEWAY, "https://slack.example:8443/x", True),
+        (GATEWAY, "https://files.slack.com/x", True),
+        (GATEWAY, "https://slack.example:9443/x", False),
+        (GATEWAY, "https://other.example/x", False),
+        ("http://127.0.0.1:8080/api/", "http://127.0.0.1:8080/x", True),
+        ("http://127.0.0.1:8080/api/", "http://127.0.0.1:8081/x", False),
+        ("http://127.0.0.1:8080/api/", "http://files.slack.com/x", False),
     ],
 )
-def test_only_addresses_of_slack_over_https_are_slacks(url: str, is_ours: bool) -> None:
-    assert SlackClient(BOT_TOKEN, None).is_ours(url) is is_ours
+def test_only_the_apis_own_host_and_slacks_are_shown_the_token(
+    api: str | None, url: str, is_ours: bool
+) -> None:
+    assert SlackClient(BOT_TOKEN, api).is_ours(url) is is_ours
 
 
 async def test_a_file_of_another_workspace_is_looked_up_first(tmp_path: Path) -> None:

@@ -117,14 +117,16 @@ class SlackClient:
             cursor = str(said)
 
     def is_ours(self, url: str) -> bool:
-        """Whether a file at the address belongs to the Slack of the Web API: only then does it see the token."""
+        """Whether an address is one of the API's own host, or of Slack: only those see the token."""
         api, parts = urlsplit(self.api_url), urlsplit(url)
         host = parts.hostname or ""
         if parts.username is not None or parts.scheme != api.scheme:
             return False
-        if api.hostname == SLACK:
-            return host == SLACK or host.endswith(f".{SLACK}")
-        return (host, parts.port) == (api.hostname, api.port)
+        if (host, parts.port) == (api.hostname, api.port):
+            return True
+        families = (SLACK, api.hostname or SLACK)
+        is_family = any(host == one or host.endswith(f".{one}") for one in families)
+        return api.scheme == "https" and parts.port is None and is_family
 
     def auth_header(self) -> Mapping[str, str]:
         """What shows Slack that a download is ours. It is sent to Slack's own hosts only."""

@@ -62,7 +62,7 @@ class Door:
     """How the server may be addressed; None asks no such thing."""
     identify: Identify = field(default_factory=Identify)
     only_hooks: bool = False
-    """Whether this address accepts only webhooks."""
+    """Whether this address accepts only messages that are signed by their sender."""
     takes_operations: bool = False
     """Whether commands may send their requests here, as they may on the socket."""
     chunk_patience_s: float = CHUNK_PATIENCE_S
