@@ -146,10 +146,10 @@ def command_server() -> Iterator[ForkServer]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path, components: Components) -> Iterator[Path]:
-    """A disk of three megabytes."""
+    """A disk of eight megabytes."""
     place = tmp_path / "small"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         components.absent("a small disk", "run as root where mounting is allowed")
     yield place

@@ -10,12 +10,8 @@ from nightherd.cli.main import nightherd
 from nightherd.cli.next_steps import COMMANDS, advice_for, command_for
 from nightherd.errors import JobNotFoundError, RefusedError
 from nightherd.next_step import Action, NextStep
-from nightherd.web import fleet, workspaces
-from nightherd.web.jobs import jobs
-from nightherd.web.people import inbox
 from nightherd.web.problem import REQUESTS, request_for
-from nightherd.web.sessions import sessions
-from nightherd.web.workflows import runs, workflows
+from nightherd.web.server import ROOMS
 
 
 @pytest.mark.parametrize("action", Action)
@@ -53,7 +49,7 @@ def test_advice_is_the_hint_and_the_command() -> None:
 def test_every_request_that_a_problem_suggests_is_a_route() -> None:
     routes = {
         f"{method} {route.path}"
-        for room in (fleet, inbox, jobs, runs, sessions, workflows, workspaces)
+        for room in ROOMS
         for route in room.router.routes
         if isinstance(route, APIRoute)
         for method in route.methods or ()

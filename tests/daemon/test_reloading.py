@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,9 +139,10 @@ def test_a_port_that_is_taken_leaves_everything_as_it_was(make_pasture: MakePast
     pasture = make_pasture(QUIET)
     trial = pasture.daemon()
 
-    taken = "web: {enabled: true, host: 192.0.2.1, port: 1}\n"
-    (pasture.folder / ".env").write_text("NIGHTHERD_WEB_TOKEN=long-enough-for-one\n")
-    rewrite(pasture, trial, taken + QUIET, "told the configuration is unchanged")
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    web = f"web: {{enabled: true, port: {port}}}\n"
+    rewrite(pasture, trial, web + QUIET, "told the configuration is unchanged")
     record = record_of(pasture)
     wait_for((pasture.state / SOCKET).exists, "the socket")
     answer = ask(pasture, "GET", "/v1/status")
@@ -150,7 +152,8 @@ def test_a_port_that_is_taken_leaves_everything_as_it_was(make_pasture: MakePast
     trial.send(signal.SIGTERM)
 
     assert trial.wait().said[-1] == "done"
-    assert "192.0.2.1" in record.problems[0]["message"]
+    taken.close()
+    assert f"port {port}:" in record.problems[0]["message"]
     assert answer["data"]["daemon"]["config_error"] is not None
 
 
