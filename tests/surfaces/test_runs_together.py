@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,12 @@ def test_duration_of_a_run_bounds_all_its_jobs_until_it_is_raised(
     assert waiting["status"] == "paused", waiting["nodes"]
     (below,) = waiting["child_runs"] or [waiting["id"]]
     (wait,) = shown(cli, below)["waits_for"]
-    assert wait["next"] == f"nightherd runs raise {waiting['id']} duration=200ms"
+    raising = re.fullmatch(
+        f"nightherd runs raise {waiting['id']} duration=([0-9]+)ms", wait["next"]
+    )
+    # Twice the limit, or more where a busy machine passed it by far.
+    assert raising is not None, wait["next"]
+    assert int(raising[1]) >= 200
     assert f"limit of 100ms of {waiting['id']}" in wait["what"]
 
     cli("runs", "raise", waiting["id"], "duration=1m")
