@@ -12,6 +12,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from nightherd.ports.chat import TakesRequests
 from nightherd.testing.contracts.chat import CHAT_CHECKS, Check, OpenChat, running
 from nightherd.testing.contracts.chat_events import (
     check_reconnect_after_a_cut_is_fresh_and_hears_again,
@@ -22,7 +23,7 @@ from nightherd.testing.slack_socket import signed
 from nightherd.testing.slack_workspace import CHANNEL
 from nightherd.web.access.guard import Door
 from nightherd.web.ports import Port
-from triggers.chat.slack_bot import HTTP_SETTINGS, connect, opened
+from triggers.chat.slack_bot import HTTP_SETTINGS, connect, connected, opened
 from web.web_world import Answer, World, served
 
 PATH = "/v1/slack/coder"
@@ -218,6 +219,19 @@ async def test_other_paths_of_that_port_stay_closed(tmp_path: Path) -> None:
             other = await world.ask("GET", "/v1/jobs", port=world.ports[0])
 
     assert (unknown.status, below.status, other.status) == (404, 404, 404)
+    assert chat.receiver.begun == 0
+
+
+async def test_a_bot_in_socket_mode_takes_no_requests(tmp_path: Path) -> None:
+    with SlackApi() as slack:
+        async with connected(slack, tmp_path) as chat:
+            connection = chat.connection
+            assert isinstance(connection, TakesRequests)
+            answer = await connection.take_request(
+                signed(said("hello"), 1.0), said("hello").encode()
+            )
+
+    assert answer.status == 404
     assert chat.receiver.begun == 0
 
 

@@ -153,6 +153,20 @@ async def test_people_and_channels_are_called_by_name(tmp_path: Path) -> None:
     assert sorted(asked) == ["U0ADA", "U0BEN", "U0BOT", "U0NOBODY"]
 
 
+async def test_a_message_that_shares_another_quotes_it(tmp_path: Path) -> None:
+    shared = {"is_share": True, "author_name": "Ben", "text": "it is *down*\nask <@U0ADA>"}
+    unfurled = {"title": "A page", "text": "of a link", "title_link": "https://example.invalid"}
+    event = {"type": "message", "channel": CHANNEL, "user": "U0ADA", "text": "see &amp; fix"}
+    with SlackApi() as slack:
+        async with connected(slack, tmp_path) as chat:
+            slack.tell({**event, "ts": "1767225600.000100", "attachments": [shared, unfurled]})
+            slack.tell({**event, "ts": "1767225600.000200", "text": "", "attachments": [shared]})
+            await chat.receiver.until(lambda: len(chat.receiver.messages) == 2)
+
+    quoted = "> Ben:\n> it is **down**\n> ask @Ada"
+    assert chat.receiver.texts == [f"see & fix\n\n{quoted}", quoted]
+
+
 async def test_a_message_is_recorded_though_names_cannot_be_had(tmp_path: Path) -> None:
     with SlackApi() as slack:
         async with connected(slack, tmp_path) as chat:

@@ -138,6 +138,8 @@ class SlackConnection:
 
     async def take_request(self, headers: Mapping[str, str], body: bytes) -> RequestAnswer:
         """Take a request of Slack's; the answer is for Slack. Only a request that is signed has an effect."""
+        if self._is_socket:
+            return RequestAnswer(status=404)
         return await self._requests.take(headers, body)
 
     async def history(

@@ -70,7 +70,7 @@ def incoming_message(
     channels: Mapping[str, str],
 ) -> IncomingMessage:
     """Return a message as the engine takes it; `is_spoken` holds for the event."""
-    text = str(event.get("text") or "")
+    text = text_of(event)
     user = str(event["user"])
     files = (_file(one) for one in event.get("files") or () if isinstance(one, Mapping))
     return IncomingMessage(
@@ -86,6 +86,18 @@ def incoming_message(
         guild_id=me.team_id or None,
         files=tuple(one for one in files if one is not None),
     )
+
+
+def text_of(event: Payload) -> str:
+    """Return what a message says, in mrkdwn, with the messages that it shares as quotations."""
+    parts = [str(event.get("text") or "")]
+    for shared in event.get("attachments") or ():
+        if shared.get("is_share") or shared.get("is_msg_unfurl"):
+            said = str(shared.get("text") or shared.get("fallback") or "")
+            author = str(shared.get("author_name") or "")
+            lines = [f"{author}:"] * bool(author) + said.splitlines()
+            parts.append("\n".join(f"&gt; {line}" for line in lines))
+    return "\n\n".join(part for part in parts if part)
 
 
 def is_direct(channel: str, channel_type: object = None) -> bool:

@@ -10,6 +10,7 @@ import anyio
 
 from nightherd.model.chat.text.slack_incoming import channels_in, people_in
 from nightherd.triggers.chat.slack_client import SlackClient
+from nightherd.triggers.chat.slack_events import text_of
 from nightherd.triggers.chat.slack_turns import Turns
 
 FRESH_S = 3_600.0
@@ -35,7 +36,7 @@ class SlackNames:
 
     async def of_message(self, event: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, str]]:  # fmt: skip
         """Return the names of the people and the channels that a message has, the writer's among them."""
-        text = str(event.get("text") or "")
+        text = text_of(event)
         with anyio.move_on_after(PATIENCE_S):
             people = await self.people({*people_in(text), str(event.get("user"))})
             return people, await self._names(channels_in(text), self._channel)
