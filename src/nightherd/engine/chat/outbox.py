@@ -97,10 +97,14 @@ class Outbox:
             return False
         reader = context.fleet.reader
         conversation = reader.find_conversation(id)
+        # The one that was claimed: an earlier one may be first again, with something else to say.
+        claimed = next(row for row in answer.rows if isinstance(row, OutboxPost))
         # The row before its texts: those of a later version are only sent twice, never left out.
-        post = reader.first_open_post(id)
+        post = reader.find_post(claimed.id)
         if post is None or conversation is None:
             return False
+        if post.status is not PostStatus.SENDING:
+            return True  # nobody needs it any more
         texts = reader.find_post_texts(post.id) or PostTexts(post_id=post.id, text="")
         async with self._live.settling(post.id):
             result = await self._attempt(post, texts, conversation)
