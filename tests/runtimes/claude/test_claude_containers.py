@@ -157,12 +157,44 @@ def test_killed_claude_is_resumed_in_a_new_container_with_its_transcript(
 
     assert (stage.work / "times").read_text() == "once\n"
     assert texts.count("make it") == 1, "it continues where it was"
-    containers = [
-        line["extra"]["container_id"]
-        for line in herd.journal()
-        if line.get("subtype") == "container"
-    ]
-    assert len(set(containers)) == 2
+    assert len(set(containers_of(herd))) == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/containers/{}/kill"), ("DELETE", "/containers/{}?force=true")],
+    ids=["kill", "remove"],
+)
+@pytest.mark.either_runtime
+def test_claude_whose_container_is_ended_by_the_engine_continues_in_a_new_one(
+    stage: ClaudeStage,
+    docker_engine: DockerEngine,
+    container_image: str,
+    claude_program: str,
+    method: str,
+    path: str,
+) -> None:
+    held = Say(text="never heard", hold=threading.Event())
+    with serve(docker_engine, bash("echo once >> times"), held, Say(text="All done.")) as api:
+        herd = Herd(stage, docker_engine, container_image, api, claude_program)
+        with herd.started("run", "one", "-p", "make it") as worker:
+            assert api.wait_until_asked(2, PATIENCE_S)
+            wait_until(lambda: any(line["type"] == "tool_result" for line in herd.journal()))
+            (first,) = containers_of(herd)
+            docker_engine.json(method, path.format(first))
+            assert worker.wait() == 0
+        texts = api.asked[-1].texts
+
+    assert (herd.job()["status"], herd.job()["summary"]) == ("completed", "All done.")
+    assert (stage.work / "times").read_text() == "once\n"
+    assert texts.count("make it") == 1, "it continues where it was"
+    assert len(set(containers_of(herd))) == 2
+
+
+def containers_of(herd: Herd) -> list[str]:
+    """The containers that the journal names."""
+    lines = (line for line in herd.journal() if line.get("subtype") == "container")
+    return [line["extra"]["container_id"] for line in lines]
 
 
 @pytest.mark.either_runtime
