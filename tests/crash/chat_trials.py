@@ -15,8 +15,8 @@ from typing import Any
 
 import anyio
 
-from engine.chat.bot_bench import BOT, ECHO, fleet_in
-from engine.chat.chat_bench import settings_of
+from engine.chat.bot_bench import ECHO, fleet_in
+from engine.chat.chat_bench import BOT, settings_of
 from nightherd.engine.chat.bot import run_bot
 from nightherd.engine.chat.bots import Bots
 from nightherd.engine.chat.context import ChatContext

@@ -81,7 +81,8 @@ def test_a_bot_killed_at_random_moments_answers_everything_once(
     while kills < RANDOM_KILLS:
         folder = quick_path / "fleet"
         folder.mkdir()
-        messages, moments, streams = MESSAGES, [], chance.random() < 0.5
+        messages: tuple[str, ...] = MESSAGES
+        moments, streams = list[float](), chance.random() < 0.5
         for number in range(chance.randint(1, 4)):
             moments.append(chance.uniform(0.0, LONGEST_RUN_S))
             killed = run(fork_server, folder, messages, after_s=moments[-1], streams=streams)
