@@ -237,13 +237,12 @@ class TurnFollower:
         posts = [*rest, *self._closing(job, status)]
         waiting = context.fleet.reader.waiting_chat_messages(turn.conversation_id, 1)
         posts += self._posts.edit(QUEUE, NEXT if waiting else NOTHING_WAITS)
-        drops = (self._posts.live,) if self._posts.live is not None else ()
         change = FinishTurn(
             job_id=self.job_id,
             status=status,
             at=context.fleet.clock.now(),
             posts=tuple(posts),
-            drops=drops,
+            drops=self._posts.unsent(QUEUE),
         )
         asked = context.fleet.reader.chat_messages_of_job(self.job_id)
         await remove_files(asked, context)
