@@ -311,6 +311,27 @@ async def test_many_people_in_many_channels_are_heard_in_order(tmp_path: Path) -
     assert len(slack.called("users.info")) == 51, "each person once, and the bot"
 
 
+async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setattr(slack_intake, "ACKNOWLEDGED_WITHIN_S", 0.05)
+    with SlackApi() as slack:
+        async with connected(slack, tmp_path) as chat:
+            slack.say("look", file=b"abc")
+            await chat.receiver.until(lambda: chat.receiver.texts == ["look"])
+            file = chat.receiver.messages[0].files[0]
+            await chat.connection.download(file, str(tmp_path / "fetched"), 99)
+            chat.receiver.gate = anyio.Event()
+            command = slack.command("status")
+            await wait_for(slack, lambda: command.is_acknowledged)
+            chat.receiver.gate.set()
+            assert await wait_for(slack, lambda: slack.replies)
+
+    assert (tmp_path / "fetched").read_bytes() == b"abc"
+
+
 async def test_what_cannot_be_read_is_not_acknowledged_and_ends_no_connection(
     tmp_path: Path,
 ) -> None:

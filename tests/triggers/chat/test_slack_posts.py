@@ -108,7 +108,9 @@ async def test_long_texts_with_buttons_are_cut_into_sections_that_slack_takes(
             sent = await chat.connection.post(chat.post(text, "n-1", buttons=buttons))
         blocks = slack.workspace.message(str(sent.message_id)).blocks
 
-    shown = "\n".join(one["text"]["text"] for one in blocks if one["type"] == "section")
+    sections = [one["text"] for one in blocks if one["type"] == "section"]
+    shown = "\n".join(one["text"] for one in sections)
+    assert all(one["verbatim"] for one in sections), "nothing in it becomes a mention"
     assert sent.error is None
     assert shown.split() == text.split()
 

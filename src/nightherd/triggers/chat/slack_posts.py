@@ -160,9 +160,8 @@ class SlackPosts:
 
 def file_blocks(nonce: str, text: str, name: str) -> list[dict[str, Any]]:
     """Return what is said with a file: Slack leaves the ids of blocks as they are."""
-    if not text:
-        words = {"type": "mrkdwn", "text": name}
-        return [{"type": "context", "block_id": BLOCK + nonce, "elements": [words]}]
+    if not text.strip():
+        return [{"type": "context", "block_id": BLOCK + nonce, "elements": [_words(name)]}]
     sections = _sections(text)
     sections[0]["block_id"] = BLOCK + nonce
     return sections
@@ -179,7 +178,12 @@ def _content(post: ChatPost) -> dict[str, Any]:
 
 def _sections(text: str) -> list[dict[str, Any]]:
     parts: Sequence[str] = split_text(text, SECTION)[:MOST_SECTIONS] if text.strip() else ("...",)
-    return [{"type": "section", "text": {"type": "mrkdwn", "text": part}} for part in parts]
+    return [{"type": "section", "text": _words(part)} for part in parts]
+
+
+def _words(text: str) -> dict[str, Any]:
+    """Return a text that is shown as it is: Slack makes no mentions of what looks like one."""
+    return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
 def _button(number: int, button: Button) -> dict[str, Any]:
