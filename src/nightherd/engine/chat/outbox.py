@@ -30,8 +30,6 @@ SIDE_BY_SIDE = 16
 """Conversations that are sent to at once."""
 LONGEST_ATTEMPT_S = 120.0
 """How long a platform may take to answer; then it is not known whether it took the post."""
-LONGEST_SETTLE_S = 10.0
-"""How long a bot that is stopped may take to record what came of sending."""
 NOW = timedelta()
 
 
@@ -108,7 +106,7 @@ class Outbox:
         texts = reader.find_post_texts(post.id) or PostTexts(post_id=post.id, text="")
         async with self._live.settling(post.id):
             result = await self._attempt(post, texts, conversation)
-            with anyio.CancelScope(shield=True, deadline=anyio.current_time() + LONGEST_SETTLE_S):
+            with anyio.CancelScope(shield=True):
                 await self._settle(post, result)
         return True
 
