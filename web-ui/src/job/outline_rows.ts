@@ -1,6 +1,6 @@
 /** The outline of a job as a list in the order of time: what it did, when nothing worked on it, and who worked for it. */
 
-import { gapLabel, openSpan, type Progress } from "./timeline";
+import { gapLabel, openSpan, workStarts, type Progress } from "./timeline";
 import type { Outline } from "./documents";
 
 export interface OutlineRow {
@@ -24,6 +24,7 @@ export function outlineRows(
 ): OutlineRow[] {
   const seconds = (start: string, end: string | null) =>
     Math.max(0, (end === null ? now : Date.parse(end)) - Date.parse(start)) / 1_000;
+  const begins = workStarts(outline);
   const rows: OutlineRow[] = [
     // What nightherd notes about the run itself is in the transcript.
     ...outline.segments
@@ -34,7 +35,7 @@ export function outlineRows(
         name: turnsRange(segment.turn, segment.last_turn) || segment.kind,
         detail: segment.label,
         at: segment.start,
-        seconds: seconds(segment.start, segment.end),
+        seconds: (Date.parse(segment.end) - (begins.get(segment.first_seq) ?? 0)) / 1_000,
         errors: segment.errors,
         seq: segment.first_seq,
         job: null,

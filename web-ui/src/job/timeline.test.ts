@@ -215,3 +215,17 @@ it("begins where the job was queued, before its first event", () => {
   expect(line?.gaps).toMatchObject([{ label: "queued", from: 0, length: 0.5, seconds: 50 }]);
   expect(line?.work[0]?.from).toBeGreaterThanOrEqual(0.5);
 });
+
+it("counts the time until something was said as work, but for dead time and notes of the run", () => {
+  const [first] = outline.segments;
+  if (first === undefined) throw new Error("no segment");
+  const said = { ...first, first_seq: 5, start: at(10), end: at(10), tools: 0 };
+  const note = { ...said, first_seq: 1, kind: "system", start: at(0), end: at(2) };
+  const gap = { reason: "approval", text: "", code: null, until: null, no_worker_until: null };
+  const between = { ...gap, start: at(3), end: at(6), after_seq: 1, before_seq: 5 };
+  const plain = { ...outline, gaps: [], segments: [note, said] };
+  const dead = { ...plain, gaps: [between] };
+  expect(timelineOf(plain, 0)?.work.map(({ seconds }) => seconds)).toEqual([2, 8]);
+  expect(timelineOf(dead, 0)?.work.map(({ seconds }) => seconds)).toEqual([2, 4]);
+  expect(outlineRows(plain, 0).find(({ kind }) => kind === "work")?.seconds).toBe(8);
+});

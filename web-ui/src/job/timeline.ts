@@ -80,6 +80,7 @@ export function timelineOf(
     ...place(span.start, now),
     seconds: span.seconds,
   });
+  const begins = workStarts(outline);
   return {
     start,
     end,
@@ -91,7 +92,7 @@ export function timelineOf(
         seq: segment.first_seq,
         job: null,
         errors: segment.errors,
-        ...place(Date.parse(segment.start), workedUntil(segment, outline.gaps)),
+        ...place(begins.get(segment.first_seq) ?? 0, workedUntil(segment, outline.gaps)),
       })),
       ...(open?.kind === "open" ? [barOf(open)] : []),
     ],
@@ -157,6 +158,32 @@ export function openSpan(
 function segmentKind(segment: Segment): Bar["kind"] {
   if (segment.errors >= Math.max(1, segment.steps)) return "error";
   return segment.tools > 0 ? "tool" : "work";
+}
+
+/** Kinds of segments that no agent worked on. */
+const NOT_MADE: ReadonlySet<string> = new Set(["system", "prompt"]);
+
+/**
+ * Return when work on each segment began, by its first event. An event is recorded when it is complete: what was said
+ * took the time since what is before it, but for dead time.
+ */
+export function workStarts({ segments, gaps }: Pick<Outline, "segments" | "gaps">) {
+  const starts = new Map<number, number>();
+  let before: number | null = null;
+  for (const segment of segments) {
+    const start = Date.parse(segment.start);
+    let begin = start;
+    if (!NOT_MADE.has(segment.kind) && before !== null && before < start) {
+      const since: number = before;
+      const dead = gaps
+        .map((gap) => [Date.parse(gap.start), endOf(gap, start)] as const)
+        .filter(([from, to]) => from < start && to > since);
+      begin = Math.min(start, Math.max(since, ...dead.map(([, to]) => to)));
+    }
+    starts.set(segment.first_seq, begin);
+    before = Math.max(before ?? 0, Date.parse(segment.end));
+  }
+  return starts;
 }
 
 /**

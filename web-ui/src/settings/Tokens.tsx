@@ -75,7 +75,10 @@ export function Tokens() {
       </form>
       {tokens.isPending && <Loading />}
       {tokens.isError && <Failure error={tokens.error} retry={refresh} />}
-      {tokens.isSuccess && (
+      {tokens.isSuccess && tokens.data.length === 0 && (
+        <p className="text-sm text-faint">No token yet: programs and other people need one.</p>
+      )}
+      {tokens.isSuccess && tokens.data.length > 0 && (
         <Table
           label="All tokens"
           rows={tokens.data}
