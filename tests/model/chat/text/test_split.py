@@ -186,7 +186,9 @@ def test_an_answer_of_too_many_parts_becomes_a_file_with_a_lead() -> None:
 def test_an_answer_keeps_within_every_limit_after_conversion(
     text: str, most: int, longest: int
 ) -> None:
-    limits = PlatformLimits(characters=120, longest_code=longest, most_parts=most, buttons=5)
+    limits = PlatformLimits(
+        characters=120, longest_code=longest, most_parts=most, buttons=5, file_bytes=1_000
+    )
 
     answer = split_answer(text, limits, lambda markdown: markdown.replace("a", "&amp;"))
 
