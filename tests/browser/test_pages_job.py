@@ -15,7 +15,9 @@ from browser.looks import PHONE, Look, every_look
 from browser.page_checks import is_within
 from browser.rich_job import write_rich_job
 from browser.visitor import Visitors
+from components import Components
 from nightherd.model.access.role import Role
+from workspace_fleet import git, make_project
 
 NewFleet = Callable[..., FleetWorld]
 CODER = (
@@ -59,6 +61,8 @@ TELLER = (
       - say: The end of the novel.
 """
 )
+NO_SNAPSHOT = r"status of 409.*/diff"
+"""What a browser notes of a job that has just begun: nothing of its files is on record yet."""
 
 
 async def coders(new_fleet: NewFleet) -> FleetWorld:
@@ -193,7 +197,7 @@ async def test_a_limit_is_raised_and_the_job_continues(fleet: FleetWorld, visit:
     await dialog.get_by_role("button", name="Raise and continue").click()
 
     await fleet.until_status(job, "completed")
-    await expect(page.locator("main header")).to_contain_text("of 9")
+    await expect(page.locator("main header").first).to_contain_text("of 9")
     limits = (await fleet.get(f"/v1/jobs/{job}"))["limits"]
     assert [row["maximum"] for row in limits if row["limit"] == "turns"] == [9]
 
@@ -349,6 +353,47 @@ async def test_what_a_job_changed_is_shown_and_applied(
     assert (fleet.folder / "project" / "plan.txt").read_text() == "1. rest\n"
 
 
+async def test_what_a_job_changed_is_merged_with_a_message(
+    new_fleet: NewFleet, visit: Visitors, components: Components
+) -> None:
+    components.program("git")
+    fleet = new_fleet(agents=CODER.replace("mode: copy", "mode: worktree"))
+    project = fleet.folder / "project"
+    project.mkdir()
+    make_project(project)
+    await fleet.start()
+    job = await fleet.run("coder", "rest")
+    alice = await visit(fleet, f"/jobs/{job}")
+    page = alice.page
+    await page.get_by_role("button", name="Merge …").click()
+    dialog = page.get_by_role("dialog", name="Merge the changes")
+    await dialog.get_by_role("textbox", name="Message of the commit").fill("Plan the rest")
+
+    await dialog.get_by_role("button", name="Merge", exact=True).click()
+
+    await expect(dialog).to_have_count(0)
+    assert (project / "plan.txt").read_text() == "1. rest\n"
+    assert git(project, "log", "-1", "--format=%s", "main") == "Plan the rest"
+
+
+async def test_a_job_is_resumed_at_a_checkpoint(new_fleet: NewFleet, visit: Visitors) -> None:
+    fleet = await coders(new_fleet)
+    job = await fleet.run("coder", "one")
+    first = min(row["number"] for row in await fleet.get(f"/v1/jobs/{job}/checkpoints"))
+    carol = await visit(fleet, f"/jobs/{job}", role=Role.VIEWER, name="carol")
+    alice = await visit(fleet, f"/jobs/{job}")
+    alice.complaints.allow(NO_SNAPSHOT)
+    name = f"Resume at checkpoint {first}"
+    await expect(carol.page.get_by_role("button", name=name)).to_be_disabled()
+
+    await alice.page.get_by_role("button", name=name).click()
+
+    await expect(alice.page).not_to_have_url(re.compile(job))
+    resumed = alice.page.url.rpartition("/")[2]
+    await fleet.until_status(resumed, "completed")
+    assert (await fleet.get(f"/v1/jobs/{resumed}"))["forked_from"].startswith(job)
+
+
 async def test_a_job_continues_in_a_fork_at_a_checkpoint(
     new_fleet: NewFleet, visit: Visitors
 ) -> None:
@@ -356,6 +401,7 @@ async def test_a_job_continues_in_a_fork_at_a_checkpoint(
     job = await fleet.run("coder", "one")
     numbers = [row["number"] for row in await fleet.get(f"/v1/jobs/{job}/checkpoints")]
     alice = await visit(fleet, f"/jobs/{job}")
+    alice.complaints.allow(NO_SNAPSHOT)
     page = alice.page
     await page.get_by_role("button", name=f"Fork at checkpoint {numbers[0]}").click()
     form = page.get_by_role("form", name="Continue the session")

@@ -2,10 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { get } from "../api/client";
+import { ApiProblem, messageOf } from "../api/problem";
 import { PatchView } from "../transcript/DiffView";
 import { Select } from "../ui/fields";
 import { Failure, Loading, Section } from "../ui/Page";
-import type { JobDiff, JobDocument } from "./documents";
+import { isOpen, type JobDiff, type JobDocument } from "./documents";
 import { jobPath } from "./job_source";
 import { Landing } from "./Landing";
 
@@ -19,11 +20,13 @@ export function WorkspaceChanges({ job }: { job: JobDocument }) {
       const query = part === "all" ? { all: true } : { turn: part };
       return get<JobDiff>(`${jobPath(job.id)}/diff`, query, signal);
     },
-    enabled: hasWorkspace,
+    enabled: hasWorkspace && job.started_at !== null,
     retry: false,
     meta: { live: ["job"] },
   });
   if (!hasWorkspace) return null;
+  // A job that has just begun has no snapshot yet: that is no failure.
+  const isEarly = isOpen(job) && diff.error instanceof ApiProblem && diff.error.status === 409;
   const files = diff.data?.files ?? [];
   return (
     <Section title="Changed files" aside={diff.data === undefined ? "" : `${files.length}`}>
@@ -38,8 +41,9 @@ export function WorkspaceChanges({ job }: { job: JobDocument }) {
           ...turnsOf(job).map((turn) => [String(turn), `in turn ${turn}`] as const),
         ]}
       />
-      {diff.isPending && <Loading />}
-      {diff.isError && <Failure error={diff.error} retry={() => void diff.refetch()} />}
+      {diff.isLoading && <Loading />}
+      {isEarly && <p className="text-sm text-faint">{messageOf(diff.error)}</p>}
+      {diff.isError && !isEarly && <Failure error={diff.error} retry={() => void diff.refetch()} />}
       {diff.data !== undefined && (
         <div className="flex flex-col gap-2">
           {files.length === 0 && <p className="text-sm text-faint">The job changed no files.</p>}
