@@ -192,14 +192,18 @@ async def open_retention(
 
 
 def _remove_chat_file(state_dir: Path, path: str) -> None:
-    """Remove a file that was sent in chat, if it is one of the state directory's own."""
+    """Remove a file that was sent in chat, if it is one of the state directory's own, and its job's empty folder."""
     from pathlib import Path
 
     from nightherd.wiring.chat import DIRECTORY
 
-    file = Path(path).resolve()
-    if file.is_relative_to((state_dir / DIRECTORY).resolve()):
-        file.unlink(missing_ok=True)
+    file, chat = Path(path).resolve(), (state_dir / DIRECTORY).resolve()
+    if not file.is_relative_to(chat):
+        return
+    file.unlink(missing_ok=True)
+    if file.parent.parent.parent == chat:
+        with suppress(OSError):  # other files of the job are kept for longer
+            file.parent.rmdir()
 
 
 def last_retention(state_dir: Path) -> RetentionRun | None:

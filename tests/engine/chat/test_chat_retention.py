@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
@@ -33,8 +34,9 @@ async def applied(bench: ChatBench, at: datetime) -> int:
 
 async def test_old_texts_and_files_are_removed_and_messages_stay_known(tmp_path: Path) -> None:
     async with chat_bench(tmp_path) as bench:
-        sent, foreign = bench.root / "chat" / "sent" / "notes.txt", tmp_path / "mine.txt"
-        await to_thread.run_sync(sent.parent.mkdir, 0o700, True)
+        sent = bench.root / "chat" / "sent" / "job-1" / "notes.txt"
+        foreign = tmp_path / "mine.txt"
+        await to_thread.run_sync(partial(sent.parent.mkdir, parents=True))
         for path in (sent, foreign):
             await to_thread.run_sync(path.write_text, "notes")
         await said(bench, "a secret plan")
@@ -57,7 +59,7 @@ async def test_old_texts_and_files_are_removed_and_messages_stay_known(tmp_path:
         texts = bench.reader.find_post_texts(PostId("p:0"))
         assert texts is not None
         assert (texts.text, texts.details) == ("", {})
-        assert not await to_thread.run_sync(sent.exists)
+        assert not await to_thread.run_sync(sent.parent.exists)
         assert await to_thread.run_sync(foreign.exists)
         assert await applied(bench, late) == 0
         event = bench.platform.events[-1]
