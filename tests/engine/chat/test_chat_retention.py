@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from nightherd.model.chat.post import PostId, PostKind
 from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.testing.determinism import FakeClock
 from nightherd.wiring.stores import open_retention
+from surfaces.drivers import Cli
 
 DAY = timedelta(days=1)
 
@@ -110,3 +112,15 @@ async def test_sessions_that_never_expire_are_not_ended(tmp_path: Path) -> None:
         bench.clock.advance(timedelta(days=900))  # type: ignore[attr-defined]
         assert await end_quiet_sessions(bench.context) == 0
         assert bench.reader.active_messaging_sessions(bench.here)
+
+
+def test_the_command_says_what_goes_and_removes_it(fleet: Path, cli: Cli) -> None:
+    async def fill() -> None:
+        async with chat_bench(fleet) as bench:
+            await said(bench, "long ago")
+            await bench.start_turn()
+
+    anyio.run(fill)
+    assert "1 text of chat, older than 90 days" in cli("retention", "plan").err
+    assert "deleted 1 text of chat" in cli("retention", "apply").err
+    assert cli("retention", "plan").err == "no checkpoints or workspaces to delete\n"
