@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,18 @@ agents:
       slack:
         channels: [{{id: {CHANNEL}, mode: all, context_messages: 0}}]
         attachments: {{enabled: true}}
+"""
+PLAIN = f"""\
+agents:
+  - name: coder
+    runtime: scripted
+    script:
+      - repeat: 20
+        steps: [{{say: "You said: ${{prompt}}"}}, {{end: true}}]
+    chat:
+      slack:
+        channels: [{{id: {CHANNEL}, mode: mention, context_messages: 0}}]
+        output: {{acknowledge_emoji: "", progress_indicator: false}}
 """
 
 
@@ -163,3 +176,50 @@ def test_files_come_in_and_go_out(shell: Shell, slack: SlackApi, tmp_path: Path)
     (file,) = [one for one in slack.workspace.files.values() if one.name == "loud.txt"]
     assert post.files == ("loud.txt",)
     assert file.content == b"QUIET WORDS\n"
+
+
+def answers(slack: SlackApi, words: str) -> list[Posted]:
+    """What the bot has answered to those words."""
+    return [one for one in slack.posted() if words in one.text]
+
+
+def test_an_answer_is_sent_once_though_slack_limits_loses_and_breaks(
+    shell: Shell, slack: SlackApi, tmp_path: Path
+) -> None:
+    start(shell, slack, tmp_path, PLAIN)
+    assert slack.wait_for(lambda: slack.connections == 1)
+
+    for trouble in (slack.lose_answer, slack.break_down, lambda: limit(slack)):
+        trouble()
+        word = f"number {len(slack.posted())}"
+        slack.say(word, names_bot=True)
+        wait(slack, word)
+        slack.say(f"after {word}", names_bot=True)
+        wait(slack, f"after {word}")
+
+    assert [len(answers(slack, f"\nnumber {n}")) for n in (0, 2, 4)] == [1, 1, 1]
+    assert len(slack.posted()) == 6
+    first, second = slack.called("chat.postMessage")[-3:-1]
+    assert first.arguments["metadata"] == second.arguments["metadata"], "sent again after the pause"
+
+
+def limit(slack: SlackApi) -> None:
+    slack.limit_rate(timedelta(seconds=1))
+
+
+def test_what_was_said_while_the_daemon_was_away_is_answered(
+    shell: Shell, slack: SlackApi, tmp_path: Path
+) -> None:
+    start(shell, slack, tmp_path, PLAIN)
+    assert slack.wait_for(lambda: slack.connections == 1)
+    slack.say("before", names_bot=True)
+    wait(slack, "before")
+    assert shell.run("stop").code == 0
+
+    slack.say("missed", names_bot=True)
+    slack.say("not for the bot")
+    start(shell, slack, tmp_path, PLAIN)
+    wait(slack, "missed")
+
+    assert len(answers(slack, "missed")) == 1
+    assert len(slack.posted()) == 2
