@@ -181,6 +181,31 @@ def test_issue_that_takes_no_comment_is_settled_without_one(api: GithubApi) -> N
     assert not api.repository.is_open(7)
 
 
+def test_issue_that_takes_no_comment_keeps_no_other_from_its_turn(api: GithubApi) -> None:
+    herd, job = working(api)
+    api.repository.open_issue(8, "The gate too", "ready")
+    herd.finish(job)
+    api.fail("POST /repos/acme/app/issues/7/comments", 403, message="Locked", times=None)
+    herd.settle()
+
+    assert herd.item(7).status is WorkStatus.SETTLING
+    assert herd.source_state().status is SourceStatus.OK
+    assert herd.slot().job_id is not None
+    assert herd.item(8).status is WorkStatus.WORKING
+
+
+def test_comment_of_somebody_else_is_not_taken_for_ours(api: GithubApi) -> None:
+    herd, job = working(api)
+    (sha,) = api.repository.refs.values()
+    body = {"body": f"<!-- nightherd:{herd.item().claim} --> {api.repository.tags[sha]}"}
+    api.repository.answer("POST", "/repos/acme/app/issues/7/comments", {}, body)
+    herd.finish(job)
+    herd.settle()
+
+    assert len(api.repository.texts(7)) == 2
+    assert "Mended." in api.repository.texts(7)[1]
+
+
 def test_issue_that_was_deleted_meanwhile_is_settled(api: GithubApi) -> None:
     herd, job = working(api)
     herd.finish(job)

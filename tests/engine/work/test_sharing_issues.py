@@ -12,6 +12,7 @@ from engine.work.herd_of_issues import HOUR, LOCKS, MINUTE, Herd, source_at, tak
 from nightherd.engine.work.claim import find_issue
 from nightherd.engine.work.found import BusyIssue, FoundIssue, NoIssue
 from nightherd.engine.work.left import release_left
+from nightherd.model.schedules.rule import Interval
 from nightherd.model.work.item import WorkStatus
 from nightherd.model.work.source import WorkSource
 from nightherd.testing.github_api import GithubApi
@@ -58,6 +59,45 @@ def test_processes_of_one_fleet_take_one_issue_for_one_slot(
     assert len(herd.jobs()) == len(herd.slots()) == 1
     assert api.repository.labels(8) == ["ready"]
     assert list(api.repository.refs) == [f"{LOCKS}/7"]
+
+
+def test_process_that_comes_late_for_a_slot_takes_nothing(
+    api: GithubApi, source: WorkSource
+) -> None:
+    api.repository.open_issue(8, "The gate too", "ready")
+    herd = Herd(api, [taking(source, max_overlap=5)])
+    late = herd.beside(by="worker-bbbbbbbb")
+    herd.look()
+    late.look()
+    herd.clock.advance(HOUR)
+    late.look()
+    herd.decide()
+    late.take_in()
+
+    assert len(herd.jobs()) == 1
+    assert api.repository.labels(8) == ["ready"]
+    assert [item.issue for item in herd.reader.list_work_items(9)] == [7]
+
+
+def test_issue_that_lost_its_slot_is_for_the_next_one_or_given_back(
+    api: GithubApi, source: WorkSource
+) -> None:
+    herd = Herd(api, [taking(source, rule=Interval(every=timedelta(seconds=5)))])
+    other = herd.beside(by="worker-bbbbbbbb")
+    herd.look()
+    other.look()
+    herd.clock.advance(timedelta(seconds=5))
+    herd.look()
+    herd.take_in()
+    herd.clock.advance(timedelta(seconds=5))
+    other.look()  # has skipped the slot as missed
+    assert herd.item().status is WorkStatus.HELD
+    herd.look()
+    herd.clock.advance(timedelta(seconds=1))
+    herd.look()
+
+    assert herd.item().status is WorkStatus.WORKING
+    assert len(herd.jobs()) == 1
 
 
 def test_of_two_fleets_one_has_the_issue(api: GithubApi, source: WorkSource) -> None:

@@ -166,6 +166,19 @@ def test_slots_that_were_missed_take_one_issue_each(api: GithubApi) -> None:
     assert len(herd.jobs()) == 2
 
 
+def test_slot_that_is_due_after_another_one_was_looked_for_has_the_issue(
+    api: GithubApi, herd: Herd
+) -> None:
+    api.repository.open_issue(7, "Mend", "ready")
+    herd.look()
+    herd.clock.advance(HOUR)
+    herd.look()
+    slot = herd.slot()
+
+    assert [one.job_id is not None for one in herd.slots()] == [False, True]
+    assert slot.job_id is not None
+
+
 def test_an_unchanged_list_costs_no_request_of_the_limit(api: GithubApi, herd: Herd) -> None:
     herd.slot()
     herd.slot()

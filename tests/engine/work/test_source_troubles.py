@@ -9,6 +9,7 @@ import pytest
 
 from engine.work.herd_of_issues import HOUR, MINUTE, Herd, source_at, taking
 from nightherd.engine.work.context import forgive_refusals
+from nightherd.model.schedules.rule import Interval
 from nightherd.model.schedules.schedule import SlotOutcome
 from nightherd.model.work.issue import IssuePage
 from nightherd.model.work.item import WorkStatus
@@ -114,6 +115,35 @@ def test_claim_that_fails_midway_is_given_back_and_taken_later(api: GithubApi, h
     assert api.repository.labels(7) == ["ready"]
     assert api.repository.refs == {}
     assert herd.slot(after=HOUR - MINUTE).job_id is not None
+
+
+def test_issue_whose_claim_is_refused_does_not_keep_others_from_their_turn(
+    api: GithubApi,
+) -> None:
+    often = taking(source_at(api), rule=Interval(every=MINUTE))
+    herd = Herd(api, [often])
+    api.repository.open_issue(8, "The gate too", "ready")
+    api.fail("POST /repos/acme/app/issues/7/labels", 422, message="Too many labels")
+    slot = herd.slot(after=MINUTE)
+    herd.settle()
+
+    assert slot.job_id is not None
+    assert herd.item(8).status is WorkStatus.WORKING
+    assert herd.item(7).status is WorkStatus.RELEASED
+    assert herd.source_state().status is SourceStatus.OK
+
+
+def test_token_that_may_not_write_blocks_the_source_after_a_few_issues(
+    api: GithubApi, herd: Herd
+) -> None:
+    for number in range(8, 20):
+        api.repository.open_issue(number, "Mend", "ready")
+    api.fail("/labels", 403, message="Resource not accessible", times=None)
+    slot = herd.slot()
+
+    assert "may not label issues of acme/app" in (slot.reason or "")
+    assert len(api.lines("/labels")) == 3
+    assert herd.source_state().status is SourceStatus.REFUSED
 
 
 def test_slot_does_not_wait_for_a_tracker_that_never_answers(api: GithubApi) -> None:

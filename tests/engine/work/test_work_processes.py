@@ -15,7 +15,7 @@ from nightherd.testing.fork_server import ForkServer, Trial
 from nightherd.testing.github_api import TOKEN, GithubApi
 from nightherd.wiring.stores import open_reader
 
-PATIENCE_S = 120.0
+PATIENCE_S = 200.0
 ISSUES = 8
 FLEET = """\
 lease: 30s
@@ -63,7 +63,7 @@ def issues_of(folder: str) -> list[int]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("fleets", "processes"), [(1, 3), (3, 1)])
 def test_every_issue_becomes_one_job(tmp_path: Path, fleets: int, processes: int) -> None:
-    with GithubApi() as api, ForkServer(patience_s=200) as server:
+    with GithubApi() as api, ForkServer(patience_s=250) as server:
         for number in range(1, ISSUES + 1):
             api.repository.open_issue(number, f"Issue {number}", "ready")
         folders = [write_fleet(tmp_path / f"fleet-{one}", api) for one in range(fleets)]

@@ -317,9 +317,11 @@ class Scheduler:
             return
         match answer:
             case Refused(why=Why.NO_WORK):
-                intake.ask(entry.agent, entry.schedule)
+                intake.ask(entry.agent, entry.schedule, firing.slot.change.slot.id)
             case Refused(why=Why.FULL):
                 pass  # the slot waits, and so does its issue
+            case Refused(why=Why.DUPLICATE):
+                intake.keep(entry.id)
             case _ if firing.slot.found is not None:
                 intake.use(entry.id, has_job=isinstance(answer, Applied) and answer.job is not None)
             case _:

@@ -7,7 +7,7 @@ has the lock the only one of all fleets.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 
 from nightherd.engine.work.context import (
@@ -35,7 +35,7 @@ from nightherd.model.work.item import (
     WorkStatus,
     work_id,
 )
-from nightherd.model.work.source import WorkSource
+from nightherd.model.work.source import SourceStatus, WorkSource
 from nightherd.ports.work import WorkTracker
 
 PAGES = 10
@@ -45,26 +45,45 @@ TRIES = 10
 LOST_FOR = timedelta(minutes=5)
 """How long an issue is left alone that another fleet has."""
 CHANGED_FOR = timedelta(minutes=1)
+REFUSALS = 3
+"""Issues whose claim is refused in one look before that is taken as the source's trouble."""
 NAMED = 3
+DECIDED = NoIssue(reason="another process has decided the slot")
 CLAIM_LENGTH = 16
 
 
+def always() -> bool:
+    """Take an issue in any case."""
+    return True
+
+
 async def find_issue(
-    agent: str, schedule: str, source: WorkSource, context: WorkContext
+    agent: str,
+    schedule: str,
+    source: WorkSource,
+    context: WorkContext,
+    is_wanted: Callable[[], bool] = always,
 ) -> FoundIssue | NoIssue | BusyIssue:
-    """Claim an issue for a job of the schedule. Continues what a killed process began for the same schedule."""
+    """Claim an issue for a job of the schedule. Continues what a killed process began for the same schedule.
+
+    `is_wanted` is asked right before an issue is taken: another process may have decided the slot.
+    """
     state = blocked_state(source.id, context)
     if state is not None:
         return NoIssue(reason=blocked_text(state), is_error=True)
     try:
-        return await _find(agent, schedule, source, context)
+        return await _find(agent, schedule, source, context, is_wanted)
     except WorkSourceError as error:
         failed = await note_failure(source.id, error, context)
         return NoIssue(reason=blocked_text(failed), is_error=True)
 
 
 async def _find(
-    agent: str, schedule: str, source: WorkSource, context: WorkContext
+    agent: str,
+    schedule: str,
+    source: WorkSource,
+    context: WorkContext,
+    is_wanted: Callable[[], bool],
 ) -> FoundIssue | NoIssue | BusyIssue:
     tracker = context.tracker(source)
     for item in _begun(agent, schedule, context):
@@ -77,7 +96,7 @@ async def _find(
         found = await _claim_or_end(item, source, tracker, context)
         if isinstance(found, FoundIssue):
             return found
-    return await _find_new(agent, schedule, source, tracker, context)
+    return await _find_new(agent, schedule, source, context, is_wanted)
 
 
 def _begun(agent: str, schedule: str, context: WorkContext) -> Iterator[WorkItem]:
@@ -88,21 +107,35 @@ def _begun(agent: str, schedule: str, context: WorkContext) -> Iterator[WorkItem
 
 
 async def _find_new(
-    agent: str, schedule: str, source: WorkSource, tracker: WorkTracker, context: WorkContext
+    agent: str,
+    schedule: str,
+    source: WorkSource,
+    context: WorkContext,
+    is_wanted: Callable[[], bool],
 ) -> FoundIssue | NoIssue | BusyIssue:
-    seen, tried = 0, 0
+    tracker = context.tracker(source)
+    seen, tried, refused = 0, 0, 0
     reasons: list[str] = []
     async for issue in _ready_issues(source, tracker):
         seen += 1
         reason = why_not_taken(issue, source)
         if reason is None:
+            if not is_wanted():
+                return DECIDED
             item = _new_item(agent, schedule, source, issue, context)
             reserved = await _reserve(item, context)
             if isinstance(reserved, BusyIssue):
                 return reserved
             if reserved is None:
                 tried += 1
-                found = await _claim_or_end(item, source, tracker, context)
+                try:
+                    found = await _claim_or_end(item, source, tracker, context)
+                except WorkSourceError as error:
+                    # May be about this issue alone: the next one shows.
+                    refused += 1
+                    if error.kind != SourceStatus.REFUSED or refused >= REFUSALS:
+                        raise
+                    found = error.message
                 if isinstance(found, FoundIssue):
                     await note_success(source.id, context, open_issues=seen)
                     return found

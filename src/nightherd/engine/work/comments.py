@@ -13,8 +13,11 @@ ERROR_LIMIT = 1_000
 
 
 def marker_of(item: WorkItem) -> str:
-    """What a comment of this claim begins with: people do not see it, and no other comment has it."""
-    return f"<!-- nightherd:{item.claim} -->"
+    """What the comment about the item's job begins with. People do not see it, and nobody can know it before.
+
+    The claim would not do: everybody can read it in the lock.
+    """
+    return f"<!-- nightherd:{item.job_id} -->"
 
 
 def comment_text(

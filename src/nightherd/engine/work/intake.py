@@ -14,7 +14,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from nightherd.engine.contexts import FleetContext
-from nightherd.engine.work.claim import find_issue
+from nightherd.engine.work.claim import DECIDED, find_issue
 from nightherd.engine.work.context import WorkContext, end_claim
 from nightherd.engine.work.found import BusyIssue, Found, FoundIssue, NoIssue
 from nightherd.errors import message_of, unwrapped
@@ -29,6 +29,8 @@ FRESH = timedelta(seconds=30)
 """How long an answer counts; an issue that is held longer is looked at again."""
 PATIENCE_S = 40.0
 """How long is looked for an issue. A slot that waited longer than a minute would count as missed."""
+LATEST = 50
+"""Slots of a schedule among which the one is looked for that an issue is for."""
 BUSY_S = 1.0
 """How long to wait while another process claims an issue for the same schedule."""
 
@@ -36,6 +38,13 @@ BUSY_S = 1.0
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     found: Found
     at: datetime
+
+
+class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    agent: Agent
+    schedule: Schedule
+    source: WorkSource
+    slot_id: str | None
 
 
 class Intake:
@@ -51,7 +60,7 @@ class Intake:
         self._context = context
         self._wake = wake
         self._patience_s = patience_s
-        self._wanted: dict[str, tuple[Agent, Schedule, WorkSource]] = {}
+        self._wanted: dict[str, _Wanted] = {}
         self._active: set[str] = set()
         self._answers: dict[str, _Answer] = {}
         self._unused: list[FoundIssue] = []
@@ -73,13 +82,24 @@ class Intake:
             return None
         return answer.found
 
-    def ask(self, agent: Agent, schedule: Schedule) -> None:
-        """Look for an issue for the schedule, unless that is being done."""
+    def ask(self, agent: Agent, schedule: Schedule, slot_id: str | None = None) -> None:
+        """Look for an issue for that slot of the schedule, unless that is being done."""
         key = schedule_id(agent.name, schedule.name)
         self._answers.pop(key, None)
         if schedule.work is not None:
-            self._wanted.setdefault(key, (agent, schedule, schedule.work))
+            wanted = _Wanted(agent=agent, schedule=schedule, source=schedule.work, slot_id=slot_id)
+            # Another slot may be due by now than the one that is being looked for.
+            self._wanted[key] = wanted
             self._changed.set()
+
+    def keep(self, key: str) -> None:
+        """Keep an issue for the schedule's next slot: another process has decided this one.
+
+        The settler gives it back if there is none soon.
+        """
+        answer = self._answers.get(key)
+        if answer is not None and isinstance(answer.found, NoIssue):
+            del self._answers[key]
 
     def use(self, key: str, *, has_job: bool) -> None:
         """Take the answer as used: the slot has its outcome. An issue that got no job is given back."""
@@ -114,7 +134,7 @@ class Intake:
         found: Found
         try:
             with anyio.fail_after(self._patience_s):
-                found = await self._found(*self._wanted[key])
+                found = await self._found(key)
         except TimeoutError:
             # What was begun is in hand for a while yet; then the settler gives it back.
             reason = f"no issue was found within {self._patience_s:g}s: its tracker is slow, or another process has it"
@@ -125,14 +145,24 @@ class Intake:
         finally:
             self._active.discard(key)
             self._wanted.pop(key, None)
-        self._answers[key] = _Answer(found=found, at=self._context.now())
+        if found is not DECIDED:  # else it is asked again for the slot that is due then
+            self._answers[key] = _Answer(found=found, at=self._context.now())
         self._wake()
 
-    async def _found(self, agent: Agent, schedule: Schedule, source: WorkSource) -> Found:
+    async def _found(self, key: str) -> Found:
+        wanted = self._wanted[key]
+        agent, schedule, source = wanted.agent.name, wanted.schedule.name, wanted.source
         while True:
             # A tracker wants to be asked one thing after the other.
             async with self._locks.setdefault(source.id, anyio.Lock()):
-                found = await find_issue(agent.name, schedule.name, source, self._context)
+                found = await find_issue(
+                    agent, schedule, source, self._context, lambda: self._is_open(key)
+                )
             if not isinstance(found, BusyIssue):
                 return found
             await anyio.sleep(BUSY_S)
+
+    def _is_open(self, key: str) -> bool:
+        """Whether no process has decided the slot yet."""
+        latest = self._context.fleet.reader.list_slots(key, LATEST)
+        return self._wanted[key].slot_id not in {slot.id for slot in latest}

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from nightherd.engine.work.comments import comment_text, marker_of, will_be_retried
 from nightherd.engine.work.context import (
+    REFUSED_PAUSE_S,
     WorkContext,
     blocked_state,
     blocked_text,
@@ -70,13 +71,22 @@ async def settle(item: WorkItem, context: WorkContext) -> bool:
             and await _unlock(item, source, tracker, context)
         )
     except WorkSourceError as error:
-        failed = await note_failure(source.id, error, context)
-        await note(item, context, error=error.message, due_at=failed.blocked_until)
+        due_at = await _next_try(error, source, context)
+        await note(item, context, error=error.message, due_at=due_at)
         context.log("work.trouble", item, f"{item.id}: {error.message}", LogLevel.WARNING)
         return False
     if is_over:
         await note_success(source.id, context)
     return is_over
+
+
+async def _next_try(
+    error: WorkSourceError, source: WorkSource, context: WorkContext
+) -> datetime | None:
+    """When the item is tried again. What is refused about one issue is no reason to leave the source alone."""
+    if error.kind == SourceStatus.REFUSED:
+        return context.now() + timedelta(seconds=REFUSED_PAUSE_S)
+    return (await note_failure(source.id, error, context)).blocked_until
 
 
 async def _comment(

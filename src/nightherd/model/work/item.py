@@ -86,7 +86,7 @@ class WorkItem(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str
     status: WorkStatus
     claim: str
-    """By which our ref and our comment are recognised; another one each time it is taken."""
+    """By which our ref is recognised; another one each time it is taken."""
     reserved_at: datetime
     changed_at: datetime
     terms: Mapping[str, Any]
