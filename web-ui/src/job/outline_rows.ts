@@ -1,7 +1,7 @@
 /** The outline of a job as a list in the order of time: what it did, when nothing worked on it, and who worked for it. */
 
-import { gapLabel, openSpan, workStarts, type Progress } from "./timeline";
-import type { Outline } from "./documents";
+import { gapLabel, openSpan, workedUntil, workStarts, type Progress } from "./timeline";
+import type { Outline, Segment } from "./documents";
 
 export interface OutlineRow {
   key: string;
@@ -25,6 +25,10 @@ export function outlineRows(
   const seconds = (start: string, end: string | null) =>
     Math.max(0, (end === null ? now : Date.parse(end)) - Date.parse(start)) / 1_000;
   const begins = workStarts(outline);
+  const worked = (segment: Segment) => {
+    const begin = begins.get(segment.first_seq) ?? 0;
+    return Math.max(0, workedUntil(segment, outline.gaps) - begin) / 1_000;
+  };
   const rows: OutlineRow[] = [
     // What nightherd notes about the run itself is in the transcript.
     ...outline.segments
@@ -35,7 +39,7 @@ export function outlineRows(
         name: turnsRange(segment.turn, segment.last_turn) || segment.kind,
         detail: segment.label,
         at: segment.start,
-        seconds: (Date.parse(segment.end) - (begins.get(segment.first_seq) ?? 0)) / 1_000,
+        seconds: worked(segment),
         errors: segment.errors,
         seq: segment.first_seq,
         job: null,

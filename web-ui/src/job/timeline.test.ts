@@ -157,6 +157,8 @@ it("shows no work in dead time, also where the outcome of a cut off call is reco
   const cutOff = { ...segment, start: at(5), end: at(41), errors: 1 };
   const line = timelineOf({ ...outline, segments: [cutOff] }, Date.parse(at(50)));
   expect(line?.work.map(({ seconds }) => seconds)).toEqual([5]);
+  const rows = outlineRows({ ...outline, segments: [cutOff] }, Date.parse(at(50)));
+  expect(rows.find(({ kind }) => kind === "work")?.seconds).toBe(5);
   const silent = { ...cutOff, start: at(10) };
   const other = timelineOf({ ...outline, segments: [silent] }, Date.parse(at(50)));
   expect(other?.work.map(({ seconds }) => seconds)).toEqual([0]);

@@ -190,7 +190,7 @@ export function workStarts({ segments, gaps }: Pick<Outline, "segments" | "gaps"
  * Return when work on a segment ended. The outcome of a call that was cut off is recorded after the dead time: nothing
  * worked on it meanwhile.
  */
-function workedUntil(segment: Segment, gaps: readonly Gap[]): number {
+export function workedUntil(segment: Segment, gaps: readonly Gap[]): number {
   const [begin, end] = [Date.parse(segment.start), Date.parse(segment.end)];
   const cuts = gaps.map((gap) => Date.parse(gap.start)).filter((at) => at >= begin && at < end);
   return Math.min(end, ...cuts);
