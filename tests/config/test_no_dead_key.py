@@ -176,10 +176,10 @@ def test_every_key_of_a_workflow_is_read(everything: LoadedFleet) -> None:
     assert [row.key for row in WORKFLOW_KEYS if row.key not in read] == []
 
 
-def test_a_chat_that_starts_a_workflow_is_not_active_yet(folder: Folder) -> None:
+def test_a_chat_that_starts_a_workflow_is_active(folder: Folder) -> None:
     folder.fleet("workflows: {w: {on: {chat: true}, phases: [{name: a, bash: ls}]}}\n")
 
-    assert folder.notices() == ["nightherd.yaml:1:22 'on.chat' is not active yet: chat"]
+    assert folder.notices() == []
 
 
 def test_the_watch_sees_a_key_that_nothing_reads(everything: LoadedFleet) -> None:

@@ -86,7 +86,7 @@ AGENT_KEYS = (
     ),
 )
 FLEET_KEYS: tuple[Waiting, ...] = ()
-WORKFLOW_KEYS = (Waiting("on.chat", "chat"),)
+WORKFLOW_KEYS: tuple[Waiting, ...] = ()
 
 
 INNER_KEYS = frozenset({"version", "fleet"})

@@ -13,10 +13,10 @@ from nightherd.model.chat.commands import (
 from nightherd.model.chat.platform import Platform
 
 
-def test_every_command_of_the_seed_is_there() -> None:
+def test_every_command_is_there() -> None:
     assert {one.name for one in COMMANDS} == {
         "help", "new", "ping", "reset", "retry", "session", "skill", "skills", "status", "stop",
-        "cancel", "tools", "usage", "config",
+        "cancel", "run", "tools", "usage", "config",
     }  # fmt: skip
     assert all(len(one.description) <= 100 for one in COMMANDS)
 

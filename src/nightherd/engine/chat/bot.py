@@ -10,6 +10,7 @@ from nightherd.engine.chat.items import Items
 from nightherd.engine.chat.outbox import Outbox
 from nightherd.engine.chat.presses import press
 from nightherd.engine.chat.receiver import BotReceiver
+from nightherd.engine.chat.runs import ChatRuns
 from nightherd.engine.chat.start_turns import TurnStarter
 
 
@@ -24,6 +25,7 @@ async def run_bot(context: ChatContext) -> None:
         tasks.start_soon(receiver.run)
         tasks.start_soon(outbox.run)
         tasks.start_soon(Items(context).run)
+        tasks.start_soon(ChatRuns(context).run)
         tasks.start_soon(TurnFollowers(context, outbox).run)
         tasks.start_soon(TurnStarter(context).run)
         await context.connection.run(receiver)

@@ -9,6 +9,7 @@ import msgspec
 
 from nightherd.engine.chat.command_texts import config_text, help_text, session_text, tools_text
 from nightherd.engine.chat.context import ChatContext
+from nightherd.engine.chat.runs import start_run, workflows_text
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import Cancel
 from nightherd.errors import RefusedError
@@ -240,6 +241,14 @@ async def _skill(here: Here) -> CommandResult:
     return CommandResult(text=f"Running `{shown_name(name)}`.", ask=skill_prompt(name, text))
 
 
+async def _run(here: Here) -> CommandResult:
+    name, text = split_skill(here.command.argument)
+    if not name:
+        return CommandResult(text=workflows_text(here.context.fleet.workflows, here.call("run")))
+    run = await start_run(name, text, here.spoken, here.context)
+    return CommandResult(text=f"Started `{run.id}` of **{shown_name(run.workflow_name)}**.")
+
+
 async def _tools(here: Here) -> CommandResult:
     agent = here.context.agent
     return CommandResult(text=NO_AGENT if agent is None else tools_text(agent))
@@ -282,6 +291,7 @@ _COMMANDS: Mapping[str, Callable[[Here], Awaitable[CommandResult]]] = {
     "session": _session,
     "skills": _skills,
     "skill": _skill,
+    "run": _run,
     "tools": _tools,
     "usage": _usage,
     "config": _config,

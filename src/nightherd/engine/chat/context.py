@@ -46,12 +46,14 @@ class ChatSignals:
         """A turn began, or its job changed: for those who follow turns."""
         self.items = Signal()
         """Something in the inbox changed: for those who show it."""
+        self.runs = Signal()
+        """A run of a workflow changed: for those who say how it ended."""
         self.posts = Signal()
         """Something is to be sent: for the outbox."""
 
     def set_all(self) -> None:
         """Something changed in the state, perhaps by another process."""
-        for signal in (self.messages, self.turns, self.items, self.posts):
+        for signal in (self.messages, self.turns, self.items, self.runs, self.posts):
             signal.set()
 
 

@@ -12,17 +12,19 @@ import anyio
 from msgspec.structs import replace
 
 from nightherd.engine.chat.context import ChatContext
+from nightherd.engine.chat.runs import open_runs
 from nightherd.engine.limits.guard import limits_for
 from nightherd.engine.operations.raise_limits import used_in_all
 from nightherd.model.change import Refused
 from nightherd.model.chat.changes import EditPost, QueuePosts
-from nightherd.model.chat.conversation import Conversation
+from nightherd.model.chat.conversation import Conversation, ConversationId
 from nightherd.model.chat.item_post import HEADINGS, ItemPost, item_post
 from nightherd.model.chat.post import PostId, PostKind, QueuedPost, new_post, post_id
 from nightherd.model.ids import JobId
 from nightherd.model.inbox.item import InboxItem, InboxTexts, ItemId, ItemKind
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.limits.limits import BOUNDLESS, LimitName
+from nightherd.model.workflows.rows import WorkflowRun
 
 PAUSE_S = 0.2
 """How long it is waited for more to happen before looking: while jobs run, something happens all the time."""
@@ -52,10 +54,21 @@ class Items:
         reader = self._context.fleet.reader
         for conversation in reader.answering_conversations(self._context.settings.bot):
             for item in self._asked(conversation):
-                if item.id not in self._asking:
-                    await self._ask(item, conversation)
+                if item.id not in self._asking and conversation.turn_job_id is not None:
+                    await self._ask(item, conversation, conversation.turn_job_id)
+        for run in open_runs(self._context):
+            place = reader.find_conversation(ConversationId(run.trigger_id))
+            for item in () if place is None else self._asked_by_run(run):
+                if place is not None and item.id not in self._asking:
+                    await self._ask(item, place, run.id)
         for item_id, id in tuple(self._asking.items()):
             await self._update(item_id, id)
+
+    def _asked_by_run(self, run: WorkflowRun) -> Iterator[InboxItem]:
+        """What a person is asked because of a run that was started in a conversation."""
+        for item in self._context.fleet.reader.items_of_run(run.id):
+            if item.is_pending and item.kind in HEADINGS:
+                yield item
 
     def _find_asking(self) -> None:
         """Find the posts of an earlier process that still have buttons."""
@@ -88,12 +101,13 @@ class Items:
                 items = reader.items_of_job(one.id)
                 yield from (each for each in items if each.is_pending and each.kind in HEADINGS)
 
-    async def _ask(self, item: InboxItem, conversation: Conversation) -> None:
+    async def _ask(self, item: InboxItem, conversation: Conversation, of: str) -> None:
+        """Ask in the conversation; `of` is the turn's job or the run."""
         context = self._context
         written = self._written(item)
-        if written is None or conversation.turn_job_id is None:
+        if written is None:
             return
-        post = _post(item, written, conversation, conversation.turn_job_id, context)
+        post = _post(item, written, conversation, of, context)
         await context.fleet.state.apply([QueuePosts(posts=(post,))])
         context.probe("chat.after_item")
         self._asking[item.id] = post.post.id
@@ -170,16 +184,16 @@ def _post(
     item: InboxItem,
     written: ItemPost,
     conversation: Conversation,
-    job_id: JobId,
+    of: str,
     context: ChatContext,
 ) -> QueuedPost:
     queued = new_post(
-        post_id(job_id, item.id),
+        post_id(of, item.id),
         conversation,
         PostKind.ITEM,
         written.text,
         context.fleet.clock.now(),
-        job_id=job_id,
+        job_id=JobId(of) if of == conversation.turn_job_id else None,
         details=written.details,
     )
     return replace(queued, post=replace(queued.post, item_id=item.id))

@@ -41,6 +41,11 @@ COMMANDS = (
         argument="name and input",
         is_argument_required=True,
     ),
+    CommandSpec(
+        name="run",
+        description="Start a workflow: its name, and what it is told. Alone, list those there are.",
+        argument="workflow and text",
+    ),
     CommandSpec(name="tools", description="List the agent's tools."),
     CommandSpec(name="usage", description="Show what this conversation used."),
     CommandSpec(name="config", description="Show the agent's settings."),

@@ -30,7 +30,7 @@ class PlatformLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of one answer; a longer answer is sent as a file."""
     buttons: int
     """Buttons in one message."""
-    file_bytes: int
+    file_bytes: int = 10_000_000
     """Of one file that is sent."""
 
 
