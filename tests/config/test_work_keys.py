@@ -174,3 +174,16 @@ def test_tokens_are_known_as_secrets(folder: Folder) -> None:
     secrets = secrets_of(folder.load(**environ).fleet, environ)
 
     assert "not-like" not in str(secrets.mask("It is not-like-a-token-at-all."))
+
+
+def test_message_fires_no_schedule_that_takes_issues(folder: Folder) -> None:
+    found = errors(
+        folder,
+        """\
+    work_source: {type: github, repo: a/b}
+    schedules: {x: {interval: 1h}}
+webhooks: {secret_env: S, endpoints: {in: {agent: a, schedule: x}}}
+""",
+    )
+
+    assert found == ["'x' takes issues at its slots; a message cannot fire it"]

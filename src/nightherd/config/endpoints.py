@@ -43,6 +43,10 @@ def check_endpoints(
                 message = f"{quote(endpoint.agent)} has no schedule {quote(schedule)}"
                 hint = did_you_mean(schedule, sorted(agent.schedules))
                 findings.add(problem_at(value_at(node, path), message, path=path, hint=hint))
+            elif agent is not None and schedule and agent.schedules[schedule].work is not None:
+                message = f"{quote(schedule)} takes issues at its slots; a message cannot fire it"
+                hint = "name no schedule, or one without a work source"
+                findings.add(problem_at(value_at(node, path), message, path=path, hint=hint))
         shared = settings.webhooks
         if not (endpoint.secret_env or (shared is not None and shared.secret_env)):
             message = "webhooks must be signed: 'secret_env' is missing"
