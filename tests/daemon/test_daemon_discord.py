@@ -19,6 +19,8 @@ from nightherd.testing.discord_world import BotAccount
 from surfaces.drivers import Shell
 
 PATIENCE_S = 60.0
+KILLED_AFTER_S = (0.0, 0.02, 0.1, 0.3, 0.5, 0.8, 1.2)
+"""After what was said: before it is recorded, before and while it is answered, and after."""
 FLEET = """\
 agents:
   - name: coder
@@ -160,6 +162,17 @@ def test_approval_is_commented_and_given_with_buttons(herd: Herd) -> None:
     assert herd.discord.wait_until(lambda: not herd.asking(), PATIENCE_S), "the buttons go"
 
 
+def test_what_was_said_in_a_server_while_the_daemon_was_away_is_answered(herd: Herd) -> None:
+    herd.start()
+    herd.wait_for_status("connected")
+    assert herd.shell.run("stop").code == 0
+    herd.discord.say("is anybody there?")
+
+    herd.start()
+
+    herd.wait_for("is anybody there?")
+
+
 def test_killed_daemon_answers_once_after_its_next_start(herd: Herd) -> None:
     herd.write(FLEET, pace="2s")
     pid = herd.start()
@@ -191,6 +204,28 @@ def test_answer_whose_arrival_was_not_heard_of_is_not_sent_again(herd: Herd) -> 
 
     herd.wait_for("and now?")
     assert (herd.count("hello"), herd.count("and now?")) == (1, 1)
+
+
+@pytest.mark.slow
+def test_daemon_that_is_killed_again_and_again_answers_each_message_once(herd: Herd) -> None:
+    herd.write(FLEET, pace="0.3s")
+    pid = herd.start()
+    herd.wait_for_status("connected")
+    for number, delay_s in enumerate(KILLED_AFTER_S):
+        herd.discord.say(f"message-{number}.")
+        time.sleep(delay_s)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: find_daemon(herd.directory / ".nightherd") is None, "the end of the daemon")
+        pid = herd.start()
+    herd.wait_for_status("connected")
+    herd.discord.say("the last one")
+
+    herd.wait_for("the last one")
+    for number in range(len(KILLED_AFTER_S)):
+        herd.wait_for(f"message-{number}.")
+    assert [herd.count(f"message-{n}.") for n in range(len(KILLED_AFTER_S))] == [1] * len(
+        KILLED_AFTER_S
+    ), herd.posted()
 
 
 def test_revoked_token_is_clear_and_asked_no_more(herd: Herd) -> None:

@@ -84,6 +84,8 @@ class ConnectionState(msgspec.Struct, frozen=True, kw_only=True):
     """What the bot is called on the platform, once that is known."""
     is_fresh: bool = False
     """Whether messages may have been missed: true after every connect that did not resume the last one."""
+    places: tuple[ChatPlace, ...] = ()
+    """After a fresh connect: where messages may have been missed beside the channels that the settings list."""
 
 
 class ChatReceiver(Protocol):

@@ -11,9 +11,10 @@ import pytest
 from nightherd.errors import NightherdError
 from nightherd.model.chat.incoming import IncomingMessage
 from nightherd.model.chat.platform import ChatPlace
+from nightherd.model.chat.settings import ChannelMode
 from nightherd.testing.discord_api import DiscordApi
 from nightherd.testing.recording_receiver import RecordingReceiver
-from triggers.chat.discord_bot import running
+from triggers.chat.discord_bot import bot_settings, running
 
 
 @pytest.fixture
@@ -145,6 +146,22 @@ async def test_history_of_a_channel_that_is_not_there_is_refused(discord: Discor
             await bot.connection.history(ChatPlace(channel_id="123"), None, 10)
         with pytest.raises(NightherdError, match="no id of Discord's"):
             await bot.connection.history(ChatPlace(channel_id="C1"), None, 10)
+
+
+async def test_the_channels_of_a_server_are_named_where_the_bot_listens_in_all(
+    discord: DiscordApi,
+) -> None:
+    lively, thread = discord.add_channel("lively"), discord.add_thread("thread")
+    discord.world.channels[lively]["last_message_id"] = discord.say("hello", channel=lively)
+    modes = {discord.guild_id: ChannelMode.MENTION}
+    async with running(discord, bot_settings(guild_modes=modes)) as bot:
+        places = [place.channel_id for place in bot.receiver.states[0].places]
+    async with running(discord) as bot:
+        without = bot.receiver.states[0].places
+
+    assert places[0] == lively
+    assert set(places) == {lively, thread, discord.channel_id}
+    assert without == ()
 
 
 async def test_a_forum_has_no_messages_of_its_own(discord: DiscordApi) -> None:

@@ -7,7 +7,7 @@ stays: the next fresh connect fetches all of it again, and what is known already
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from enum import StrEnum
@@ -52,6 +52,8 @@ class CatchUp:
         self._places: dict[ConversationId, ChatPlace] = {}
         self._turns: dict[ConversationId, _Turn] = {}
         self._is_behind = Signal()
+        self.known: Sequence[ChatPlace] = ()
+        """Places that count like the listed channels, as the connection names them."""
 
     def listed(self) -> list[SeeMessage]:
         """Return the changes that record the listed channels: what is said there from now on is answered."""
@@ -106,7 +108,8 @@ class CatchUp:
                 self._turns.pop(id, None)
 
     def _listed_places(self) -> list[ChatPlace]:
-        return [ChatPlace(channel_id=one.id) for one in self._context.settings.channels]
+        listed = [ChatPlace(channel_id=one.id) for one in self._context.settings.channels]
+        return list(dict.fromkeys((*listed, *self.known[:MOST_PLACES])))
 
     async def _look(self, id: ConversationId) -> None:
         """Fetch what was missed in a place that is behind."""

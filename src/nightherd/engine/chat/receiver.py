@@ -83,6 +83,8 @@ class BotReceiver:
         if state.bot_name is not None:
             context.named(state.bot_name)
         error = None if state.error is None else str(context.fleet.secrets.mask(state.error))
+        if state.is_fresh:
+            self._catch_up.known = state.places
         is_news = state.is_connected != self._is_connected or error != self._error
         self._is_connected, self._error = state.is_connected, error
         if is_news or state.is_fresh:

@@ -12,6 +12,7 @@ import discord
 from nightherd.errors import NightherdError
 from nightherd.model.chat.incoming import IncomingFile, IncomingMessage
 from nightherd.model.chat.platform import ChatPlace
+from nightherd.model.chat.settings import BotSettings
 from nightherd.triggers.chat.discord_errors import FAILURES, UNREADABLE, reason
 from nightherd.triggers.chat.discord_incoming import (
     ChannelFacts,
@@ -157,6 +158,25 @@ class Reading:
 
     async def _fetch_channel(self, id: int) -> Any:
         return await self._client().fetch_channel(id)
+
+
+def channels_of_servers(client: discord.Client, settings: BotSettings) -> tuple[ChatPlace, ...]:
+    """Return the channels and threads of servers that the bot listens in as a whole, the liveliest first."""
+    channels: list[discord.abc.MessageableChannel] = []
+    for guild in client.guilds:
+        if str(guild.id) in settings.guild_modes:
+            rooms = (guild.text_channels, guild.voice_channels, guild.stage_channels, guild.threads)
+            channels += [one for room in rooms for one in room if _is_readable(one)]
+    channels.sort(key=lambda one: getattr(one, "last_message_id", None) or 0, reverse=True)
+    return tuple(ChatPlace(channel_id=str(one.id)) for one in channels)
+
+
+def _is_readable(channel: discord.abc.GuildChannel | discord.Thread) -> bool:
+    try:
+        can = channel.permissions_for(channel.guild.me)
+    except discord.ClientException:
+        return False  # a thread whose channel the bot cannot see
+    return can.read_messages and can.read_message_history
 
 
 async def _write(response: aiohttp.ClientResponse, name: str, target: str, limit: int) -> None:

@@ -22,7 +22,7 @@ from nightherd.triggers.chat.discord_commands import register_commands
 from nightherd.triggers.chat.discord_errors import FAILURES, UNREADABLE, reason, refusal
 from nightherd.triggers.chat.discord_incoming import Incoming
 from nightherd.triggers.chat.discord_queues import ChannelQueues
-from nightherd.triggers.chat.discord_reading import Reading
+from nightherd.triggers.chat.discord_reading import Reading, channels_of_servers
 from nightherd.triggers.chat.discord_sending import Sending
 
 MOST_LOSSES = 5
@@ -226,6 +226,7 @@ class DiscordSession:
             error=self._problem,
             bot_name=None if me is None else me.name,
             is_fresh=is_fresh,
+            places=channels_of_servers(self._client, self._settings) if is_fresh else (),
         )
 
     async def _take(self, message: discord.Message) -> None:
