@@ -43,7 +43,7 @@ from nightherd.model.change import Answer, Applied, Change, Refused, Why
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.jobs.changes import RecordContainer, StartExecution
 from nightherd.model.jobs.job import ExitReason, Job, JobTexts
-from nightherd.model.jobs.lost import HANDED_OVER
+from nightherd.model.jobs.lost import FROZEN, HANDED_OVER
 from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome, Tally
 from nightherd.model.jobs.overrides import overridden
 from nightherd.model.journal.event import describe
@@ -177,12 +177,13 @@ class JobRunner(msgspec.Struct, kw_only=True):
         failure: StateError | None = None
         try:
             with self.recorder.into(self._open_journal()):
-                begun = self._begin()
-                await self._note_place()
-                stop = await self._loop(begun)
+                try:
+                    stop = await self._execute()
+                except FencedError:
+                    await self._hand_over_if_frozen()
+                    raise
                 if stop is None:
                     return await self._hand_over(HANDED_OVER)
-                stop = await self._end(stop)
                 await self.recorder.sync(self.context.sync)
         except StateError as error:
             if error.can_pass:
@@ -201,6 +202,22 @@ class JobRunner(msgspec.Struct, kw_only=True):
         await self.watch.settled(settled)
         await self.workspace.settled()
         return settled
+
+    async def _execute(self) -> Stop | None:
+        """Begin, loop, run the hooks; how the job stands then, or None when it is to be handed over."""
+        begun = self._begin()
+        await self._note_place()
+        stop = await self._loop(begun)
+        return None if stop is None else await self._end(stop)
+
+    async def _hand_over_if_frozen(self) -> None:
+        """Give the job back if it is still this worker's: what it ran was ended a little before its lease would be.
+
+        Nobody else would take it, for the lease goes on. `FencedError` where another worker has the journal.
+        """
+        if self.recorder.is_ours():
+            self.recorder.record(describe(Warned(code="worker_frozen"), FROZEN))
+            await self._hand_over(FROZEN)
 
     def _begin(self) -> Begun:
         """Record the lines before the runtime's own."""

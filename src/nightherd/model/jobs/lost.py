@@ -13,6 +13,7 @@ from nightherd.next_step import Action, Advice, NextStep, SpellStep
 WORKER_GONE = "its worker is gone"
 """Why an execution was lost: it never ended in order."""
 HANDED_OVER = "its worker stopped and handed it over"
+FROZEN = "its worker was frozen, and what it ran was ended"
 """Why an execution ended that its worker gave back in order."""
 BY_A_LIVE_WORKER = "a live worker rescues it within one lease period"
 BY_THE_NEXT_WORKER = "it resumes when a worker starts"
