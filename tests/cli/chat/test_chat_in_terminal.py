@@ -166,3 +166,19 @@ def test_killed_terminal_loses_nothing(shell: Shell) -> None:
         assert "pong" in again.wait_for_prompt()
 
     assert [one.id for one in jobs(shell.directory)] == [job.id]
+
+
+def test_closed_terminal_gives_its_turn_back(shell: Shell) -> None:
+    """Without a daemon the turn runs here; it waits for the next worker, with what it has done."""
+    with chat_terminal(shell.directory, "slow") as terminal:
+        terminal.wait_for_prompt()
+        terminal.send("count")
+        terminal.wait_for("One two")
+        os.kill(terminal.process.pid, signal.SIGHUP)
+        terminal.wait_for_end()
+
+    (job,) = jobs(shell.directory)
+    assert job.status is JobStatus.PENDING
+    assert shell.run("worker", "--until-idle").code == 0
+    (job,) = jobs(shell.directory)
+    assert job.status is JobStatus.COMPLETED

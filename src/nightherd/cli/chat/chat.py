@@ -45,7 +45,9 @@ from nightherd.wiring.terminal_chat import (
 CHANNEL_LENGTH = 10
 PROMPT = "> "
 LEAVE = frozenset({"/exit", "/quit", "/bye"})
-TERMINATED = 143
+LEAVING = (signal.SIGTERM, signal.SIGHUP)
+SIGNALLED = 128
+"""Added to the number of the signal that ended the command."""
 HINT = "Type a message; /help lists the commands; Ctrl-C cancels a turn; Ctrl-D leaves."
 
 
@@ -115,16 +117,17 @@ def _check_session(session: Session, agent: Agent) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM leaves as Ctrl-D does."""
+    """SIGTERM, and a terminal that is closed, leave as Ctrl-D does."""
 
     def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(TERMINATED)
+        raise SystemExit(SIGNALLED + number)
 
-    before = signal.signal(signal.SIGTERM, leave)
+    before = {number: signal.signal(number, leave) for number in LEAVING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Conversation:
