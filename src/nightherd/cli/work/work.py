@@ -45,14 +45,14 @@ def complete_issues(ctx: click.Context, _parameter: click.Parameter, incomplete:
     "work",
     cls=LazyGroup,
     entries={
-        "list": Entry("nightherd.cli.work.work:list_work", "List issues that were taken."),
-        "release": Entry("nightherd.cli.work.work:release", "Give an issue back."),
+        "list": Entry("nightherd.cli.work.work:list_work", "List issues that schedules took."),
+        "release": Entry("nightherd.cli.work.work:release", "Release an issue."),
     },
     default="list",
     epilog="Example: nightherd work list --open",
 )
 def work() -> None:
-    """List the issues that schedules have taken, and give one back."""
+    """List and release issues that schedules took. An issue is released when a person gives it back."""
 
 
 @click.command("list", epilog="Example: nightherd work list --open --json")
@@ -61,7 +61,7 @@ def work() -> None:
 @json_option
 @click.pass_obj
 def list_work(invocation: Invocation, is_open: bool, limit: int) -> None:
-    """List issues that schedules have taken. Those that changed last come first."""
+    """List issues that schedules took. Those that changed last come first."""
     screen, now = invocation.screen, system_clock().now()
     with closing(open_reader(invocation.state_directory())) as reader:
         items = list_items(reader, limit, is_open=is_open)
@@ -84,7 +84,7 @@ def list_work(invocation: Invocation, is_open: bool, limit: int) -> None:
 @json_option
 @click.pass_obj
 def release(invocation: Invocation, issue: str) -> None:
-    """Give an issue back, and forget its attempts. ISSUE is OWNER/NAME#7, or #7 where that is clear.
+    """Release an issue. Its attempts are forgotten; ISSUE is OWNER/NAME#7, or #7 where that is clear.
 
     A job that works on it has to end first: nightherd jobs cancel JOB.
     """
