@@ -19,7 +19,7 @@ NOUNS = (
 """First words of option help that is a noun phrase; every other one begins with an imperative."""
 IMPERATIVES = (
     "accept add also answer apply approve build cancel change check clean clear compare continue copy create delete disable dismiss enable end exit explain"
-    " export follow fork import install keep leave list make merge open plan print push raise rebuild refresh reject reload remove rename repair replace"
+    " export follow fork import install keep leave list make merge open plan print push raise rebuild refresh reject release reload remove rename repair replace"
     " report restart resume revoke run search select send show start stop submit talk try undo verify watch write"
 )
 
