@@ -49,6 +49,12 @@ TELLER = (
       - say: Yes?
       - {end: true}
       - {say: "one two three four five six seven eight nine ten", over: 6s}
+  - name: keeper
+    runtime: scripted
+    session: {mode: persistent}
+    default_prompt: go
+    questions: true
+    script: [{tool: ask_person, input: {question: "Which server?"}}, {say: Thank you.}, {end: true}, {say: Again.}]
   - name: novelist
     runtime: scripted
     default_prompt: go
@@ -200,6 +206,41 @@ async def test_a_limit_is_raised_and_the_job_continues(fleet: FleetWorld, visit:
     await expect(page.locator("main header").first).to_contain_text("of 9")
     limits = (await fleet.get(f"/v1/jobs/{job}"))["limits"]
     assert [row["maximum"] for row in limits if row["limit"] == "turns"] == [9]
+
+
+async def test_a_failed_job_is_resumed_as_a_new_one(fleet: FleetWorld, visit: Visitors) -> None:
+    job = await fleet.run("broken")
+    alice = await visit(fleet, f"/jobs/{job}")
+    await expect(alice.page.locator("main header").first).to_contain_text("No luck today.")
+
+    await alice.page.get_by_role("button", name="Resume", exact=True).click()
+
+    await expect(alice.page).not_to_have_url(re.compile(job))
+    resumed = alice.page.url.rpartition("/")[2]
+    await fleet.until_status(resumed, "failed")
+    assert (await fleet.get(f"/v1/jobs/{resumed}"))["resumed_from"] == job
+
+
+async def test_a_message_to_a_session_that_is_held_waits_behind_the_job(
+    new_fleet: NewFleet, visit: Visitors
+) -> None:
+    fleet = new_fleet(agents=TELLER)
+    await fleet.start()
+    holder = await fleet.waiting_job("keeper")
+    alice = await visit(fleet, f"/jobs/{holder['job_id']}?tab=transcript")
+    alice.complaints.allow("status of 409")
+    page = alice.page
+    form = page.get_by_role("form", name="Continue the session")
+    await form.get_by_label("Message", exact=True).fill("and then?")
+    await form.get_by_role("button", name="Send").click()
+    await expect(form.get_by_role("alert")).to_contain_text("is held by")
+    assert await alice.axe() == []
+    await form.get_by_role("button", name="Queue behind it").click()
+
+    await expect(page).not_to_have_url(re.compile(holder["job_id"]))
+    await expect(page.locator("main header").first).to_contain_text("Waits behind")
+    await fleet.post(f"/v1/inbox/{holder['id']}/answers", verdict="reply", text="green")
+    await expect(item(page, "Again.")).to_be_visible()
 
 
 async def test_a_viewer_reads_a_job_and_changes_nothing(fleet: FleetWorld, visit: Visitors) -> None:
