@@ -14,7 +14,7 @@ from nightherd.model.work.source import SourceState, SourceStatus
 from nightherd.testing.work_values import SOURCE, at, hold, reserve
 from surfaces.drivers import Cli
 from web.browser import named_token, on_port
-from web.web_world import served
+from web.web_world import served, write_fleet
 
 STATE = SourceState(
     id=SOURCE.id, status=SourceStatus.REFUSED, checked_at=at(1), error="no token", failures=2
@@ -47,6 +47,28 @@ def test_issues_are_those_of_the_command(
             assert len((await world.get("/v1/work?open=true&limit=1")).data) == 1
             (source,) = listed.document["sources"]
             assert (source["status"], source["failures"]) == ("refused", 2)
+
+    anyio.run(main)
+
+
+FLEET = """\
+agents:
+  - name: hello
+    runtime: scripted
+    default_prompt: go
+    work_source: {type: github, repo: acme/app}
+    schedules: {issues: {interval: 1h}}
+    script: [{say: Hello.}]
+"""
+
+
+def test_status_says_which_source_fails(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path, fleet=write_fleet(tmp_path, FLEET)) as world:
+            await world.site.context.state.apply([SetSourceState(state=STATE)])
+            (source,) = (await world.get("/v1/status")).data["failing_work_sources"]
+
+            assert (source["source"], source["error"]) == (SOURCE.id, "no token")
 
     anyio.run(main)
 

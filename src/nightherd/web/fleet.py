@@ -20,6 +20,7 @@ from nightherd.views.fleet.status import StatusDocument, status_document
 from nightherd.views.jobs.document import failed_hooks
 from nightherd.views.people.notifications import failing_targets
 from nightherd.views.schedules.schedules import list_views, schedule_row
+from nightherd.views.work.work import failing_sources, sources_of
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document
@@ -42,7 +43,9 @@ async def status(site: OnSite) -> Response:
     running = None if daemon is None else daemon["agents"]
     begun = None if daemon is None else datetime.fromisoformat(daemon["started_at"])
     bots = await site.ask(lambda reader: show_bots(reader, agents, running, begun, now))
-    return document("status", status_document(view, daemon, failed, unsent, bots), now)
+    sources = await site.ask(lambda reader: failing_sources(reader, sources_of(agents.values())))
+    data = status_document(view, daemon, failed, unsent, bots, sources)
+    return document("status", data, now)
 
 
 @router.get("/agents", responses=answers("agents", list[AgentRow]))

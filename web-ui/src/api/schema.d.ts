@@ -5241,6 +5241,7 @@ export interface components {
             daemon: components["schemas"]["DaemonRow"] | null;
             failed_hooks: components["schemas"]["FailedHookRow"][];
             failing_notify_targets: components["schemas"]["FailingTargetRow"][];
+            failing_work_sources: components["schemas"]["WorkSourceRow"][];
             held_schedules: components["schemas"]["HeldScheduleRow"][];
             inbox: components["schemas"]["InboxCountsRow"];
             jobs: components["schemas"]["OpenJobsRow"];

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
 from nightherd.model.notifications.notification import TargetState
+from nightherd.model.work.source import SourceState
 from nightherd.views.chat.bots import BotRow, BotView, bot_row
 from nightherd.views.fleet.fleet import FleetDocument, FleetView, fleet_document
 from nightherd.views.jobs.document import FailedHook, failed_hook_row
 from nightherd.views.jobs.rows import FailedHookRow
 from nightherd.views.people.notifications import FailingTargetRow, failing_row
+from nightherd.views.work.work import WorkSourceRow, work_source_row
 
 
 class ConfigProblemRow(TypedDict):
@@ -58,6 +60,7 @@ class StatusDocument(FleetDocument):
     failed_hooks: list[FailedHookRow]
     failing_notify_targets: list[FailingTargetRow]
     bots: list[BotRow]
+    failing_work_sources: list[WorkSourceRow]
 
 
 def status_document(
@@ -66,6 +69,7 @@ def status_document(
     failed: Sequence[FailedHook],
     failing: Sequence[TargetState],
     bots: Sequence[BotView],
+    sources: Sequence[SourceState],
 ) -> StatusDocument:
     """Return the status of the fleet as plain data."""
     return {
@@ -74,4 +78,5 @@ def status_document(
         "failed_hooks": [failed_hook_row(one) for one in failed],
         "failing_notify_targets": [failing_row(one) for one in failing],
         "bots": [bot_row(one) for one in bots],
+        "failing_work_sources": [work_source_row(one) for one in sources],
     }
