@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from daemon.pasture import Pasture, wait_for
+from daemon.test_reloading import rewrite
 from nightherd.model.jobs.job import JobQuery, JobStatus
 from nightherd.model.work.item import WorkStatus
 from nightherd.model.work.source import SourceState, SourceStatus
@@ -118,3 +119,26 @@ def test_missing_token_is_told_and_the_next_start_has_it(
     wait_for(lambda: is_done(api, 7), "the issue is closed")
     second.send(signal.SIGTERM)
     second.wait()
+
+
+def test_source_that_comes_with_a_reload_is_used_and_one_that_goes_is_settled(
+    make_pasture: MakePasture, api: GithubApi
+) -> None:
+    api.repository.open_issue(7, "The fence is broken", "ready")
+    without = "".join(
+        line
+        for line in fleet(api, WHEN_TOLD).splitlines(keepends=True)
+        if "work_source" not in line
+    ).replace("interval: 1s", 'cron: "0 0 1 1 *"')
+    pasture = make_pasture(without.replace("#${inputs.issue_number} of ", "one of "))
+    trial = pasture.daemon(environ={"LOOPBACK_TOKEN": TOKEN})
+    rewrite(pasture, trial, fleet(api, WHEN_TOLD))
+    wait_for((pasture.folder / "began").exists, "the job has begun")
+    rewrite(pasture, trial, without.replace("#${inputs.issue_number} of ", "one of "))
+    (pasture.folder / "go").touch()
+    wait_for(lambda: is_done(api, 7), "the issue is closed")
+    trial.send(signal.SIGTERM)
+    assert trial.wait().status == 0
+
+    assert len(api.repository.texts(7)) == 1
+    assert api.repository.labels(7) == ["done"]
