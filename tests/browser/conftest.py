@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from browser.chromium import running_chromium
 from browser.fleet_world import FleetWorld
@@ -16,6 +16,9 @@ from browser.probe_site import ProbeSite, serving_probe
 from browser.visitor import Visitors
 from components import Components
 from nightherd.testing.fork_server import ForkServer
+
+EXPECT_MS = 30_000
+"""How long a page may take to show what a test expects."""
 
 
 @pytest.fixture(scope="session")
@@ -26,8 +29,9 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def chromium_is_here(components: Components) -> None:
-    """Without a browser, nothing else is started for these tests."""
+    """Without a browser, nothing else is started for these tests. A loaded machine is no failure of a page."""
     components.program("chromium")
+    expect.set_options(timeout=EXPECT_MS)
 
 
 @pytest.fixture(scope="session")
