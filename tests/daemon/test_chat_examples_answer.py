@@ -49,12 +49,12 @@ def test_examples_answer_on_slack_and_on_discord(tmp_path: Path) -> None:
         }
         shell = Shell(tmp_path / "fleet")
         try:
-            started = shell.run("start", "-d", **environment)
+            started = shell.run("start", "-d", stdin=b"", **environment)
             assert started.code == 0, started.err
             assert "not active" not in started.err
 
             def connected() -> int:
-                bots = shell.run("status", "--json", **environment).data["bots"]
+                bots = shell.run("status", "--json", stdin=b"", **environment).data["bots"]
                 return sum(one["status"] == "connected" for one in bots)
 
             until(lambda: connected() == 2, "the bots")
@@ -66,5 +66,5 @@ def test_examples_answer_on_slack_and_on_discord(tmp_path: Path) -> None:
                 "Discord",
             )
         finally:
-            shell.run("stop", "--now", **environment)
+            shell.run("stop", "--now", stdin=b"", **environment)
             shell.close()

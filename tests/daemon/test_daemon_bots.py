@@ -59,7 +59,7 @@ class Herd:
 
     def start(self) -> int:
         """Start the daemon; its process."""
-        started = self.shell.run("start", "-d", **self.environment)
+        started = self.shell.run("start", "-d", stdin=b"", **self.environment)
         assert started.code == 0, started.err
         record = find_daemon(self.directory / ".nightherd")
         assert record is not None
@@ -73,7 +73,10 @@ class Herd:
 
     def wait_for_status(self, status: str) -> Mapping[str, Any]:
         """Wait until the bot stands so."""
-        return until(lambda: row if (row := self.bot())["status"] == status else None, status)
+        row: Mapping[str, Any] = until(
+            lambda: row if (row := self.bot())["status"] == status else None, status
+        )
+        return row
 
     def posted(self) -> Sequence[str]:
         """What the bot has said."""

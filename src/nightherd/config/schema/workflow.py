@@ -127,7 +127,9 @@ class RunTriggers(Model):
 
     schedules: dict[Name, RunSchedule] = Field({}, description="Rules in time, by name.")
     webhooks: Webhooks = Field({}, description="Endpoints of the fleet, by name.")
-    chat: AnyChat = Field(None, description="Whether people in chats start runs, by the command `run`.")
+    chat: AnyChat = Field(
+        None, description="Whether people in chats start runs, by the command `run`."
+    )
     api: Flag = Field(True, description="Whether people and programs may start runs.")
 
 
