@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from engine.chat.bot_bench import live_bot, opened, until
+from engine.chat.bot_bench import LiveBot, live_bot, opened, until
 from engine.chat.chat_bench import THERE, settings_of
 from nightherd.engine.chat.context import nothing_to_rescue
 from nightherd.engine.operations.new_job import JobDraft, record_job
@@ -131,6 +131,39 @@ def test_each_person_has_a_session_of_their_own_where_the_settings_say_so(tmp_pa
             assert "<said" not in live.prompt(0)
 
     anyio.run(main)
+
+
+def test_reset_ends_the_session_of_the_person_who_asks_and_of_nobody_else(tmp_path: Path) -> None:
+    settings = settings_of(session_scope=SessionScope.USER)
+
+    async def main() -> None:
+        async with live_bot(tmp_path, settings=settings) as live:
+            live.platform.say("one")
+            await live.answered(1)
+            live.platform.say("two", user="U2")
+            await live.answered(2)
+            live.platform.say("!session")
+            await until(lambda: any(session_of(live, 0) in text for text in live.texts()))
+            live.platform.say("!reset")
+            await until(lambda: any("begins a new session" in text for text in live.texts()))
+            live.platform.say("three")
+            live.platform.say("four", user="U2")
+            await until(lambda: len(live.turns()) == 4)
+
+            first, other, third, again = live.turns()
+            assert (
+                len({first.agent_session_id, other.agent_session_id, third.agent_session_id}) == 3
+            )
+            assert other.agent_session_id == again.agent_session_id
+
+    anyio.run(main)
+
+
+def session_of(live: LiveBot, turn: int) -> str:
+    """The session of a turn's job."""
+    session = live.turns()[turn].agent_session_id
+    assert session is not None
+    return session
 
 
 def test_a_bot_that_begins_again_in_the_middle_of_a_turn_answers_once(tmp_path: Path) -> None:

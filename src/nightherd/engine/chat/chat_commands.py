@@ -10,6 +10,7 @@ import msgspec
 from nightherd.engine.chat.command_texts import config_text, help_text, session_text, tools_text
 from nightherd.engine.chat.context import ChatContext
 from nightherd.engine.chat.runs import start_run, workflows_text
+from nightherd.engine.operations.new_job import JobDraft, session_key_of
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import Cancel
 from nightherd.errors import RefusedError
@@ -17,11 +18,13 @@ from nightherd.model.change import Refused, Why
 from nightherd.model.chat.accept import Spoken
 from nightherd.model.chat.changes import ResetConversation
 from nightherd.model.chat.commands import HOW_TO_CALL, ParsedCommand, split_skill
-from nightherd.model.chat.conversation import Conversation, conversation_id
+from nightherd.model.chat.conversation import Conversation, conversation_id, session_channel
 from nightherd.model.chat.files import shown_name
 from nightherd.model.chat.message import ChatMessage
 from nightherd.model.chat.prompt import author, skill_prompt
+from nightherd.model.chat.settings import SessionScope
 from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.sessions.session import Session
 from nightherd.model.text import counted
 from nightherd.model.units import MicroUsd, format_duration, format_usd
 
@@ -63,6 +66,30 @@ class Here(msgspec.Struct, frozen=True, kw_only=True):
         if conversation is None or conversation.turn_job_id is None:
             return None
         return self.context.fleet.reader.find_job(conversation.turn_job_id)
+
+    @property
+    def session_owner(self) -> str | None:
+        """Whose session it is: the person's own where each has one, else None."""
+        is_own = self.context.settings.session_scope is SessionScope.USER
+        return self.spoken.user_id if is_own else None
+
+    @property
+    def session(self) -> Session | None:
+        """The session of the agent that the person's next message would continue; None before the first turn."""
+        conversation, context = self.conversation, self.context
+        if conversation is None:
+            return None
+        if self.session_owner is None or context.agent is None:
+            id = conversation.session_id
+            return None if id is None else context.fleet.reader.find_session(id)
+        draft = JobDraft(
+            agent=context.agent,
+            channel_id=session_channel(
+                context.settings.platform, conversation.place, self.session_owner
+            ),
+            session_terms=context.settings.session,
+        )
+        return context.fleet.reader.current_session(session_key_of(draft))
 
     def call(self, name: str) -> str:
         """Return how a command is written on the platform."""
@@ -167,11 +194,19 @@ async def _reset(here: Here) -> CommandResult:
     fresh = CommandResult(text="The next message begins a new session.")
     if conversation is None:
         return fresh
-    waiting = context.fleet.reader.waiting_chat_messages(conversation.id, MOST_COUNTED)
+    user_id = here.session_owner
+    waiting = [
+        one
+        for one in context.fleet.reader.waiting_chat_messages(conversation.id, MOST_COUNTED)
+        if user_id in (None, one.user_id)
+    ]
+    session = here.session
     change = ResetConversation(
         conversation_id=conversation.id,
         at=context.fleet.clock.now(),
         reason=f"{author(here.spoken.user_name)} began a new session",
+        session_id=None if session is None else session.id,
+        user_id=user_id,
     )
     (answer,) = await context.fleet.state.apply([change])
     if isinstance(answer, Refused):
@@ -210,13 +245,14 @@ def _repeated(asked: Sequence[ChatMessage], context: ChatContext) -> Sequence[st
 
 
 async def _session(here: Here) -> CommandResult:
-    conversation = here.conversation
-    id = None if conversation is None else conversation.session_id
-    session = None if id is None else here.context.fleet.reader.find_session(id)
+    conversation, session = here.conversation, here.session
     if conversation is None or session is None:
         return CommandResult(text="There is no session yet: the next message begins one.")
     people = here.context.fleet.reader.active_messaging_sessions(conversation.id)
-    return CommandResult(text=session_text(session, people))
+    owner = here.session_owner
+    return CommandResult(
+        text=session_text(session, [one for one in people if owner in (None, one.user_id)])
+    )
 
 
 async def _skills(here: Here) -> CommandResult:

@@ -12,7 +12,7 @@ from nightherd.model.chat.bot import ChatBot
 from nightherd.model.chat.conversation import Conversation, ConversationId, MessagingSession
 from nightherd.model.chat.message import ChatMessage, ChatMessageId, ChatMessageTexts, TurnStatus
 from nightherd.model.chat.post import PostId, QueuedPost
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.changes import SubmitJob
 
 
@@ -132,12 +132,16 @@ class SettlePost(msgspec.Struct, frozen=True, kw_only=True):
 class ResetConversation(msgspec.Struct, frozen=True, kw_only=True):
     """Begin anew: what waits is dropped, and the next turn starts in a new session of the agent.
 
-    Refused while a turn runs.
+    Where each person has a session, only what is theirs is begun anew. Refused while a turn runs.
     """
 
     conversation_id: ConversationId
     at: datetime
     reason: str
+    session_id: SessionId | None = None
+    """The agent's session that is over."""
+    user_id: str | None = None
+    """Whose; None for everybody's."""
 
 
 class EndMessagingSessions(msgspec.Struct, frozen=True, kw_only=True):

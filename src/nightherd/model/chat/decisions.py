@@ -224,21 +224,28 @@ def finish_turn(change: FinishTurn, rows: Rows) -> Answer:
 
 
 def reset(change: ResetConversation, rows: Rows) -> Answer:
-    """What waits is dropped; the people's sessions and the agent's are over."""
+    """What waits is dropped; sessions of the people and of the agent are over."""
     conversation = rows.get(Conversation, change.conversation_id)
     if conversation is None:
         return _missing(change.conversation_id)
     if conversation.turn_job_id is not None:
         message = f"job {conversation.turn_job_id} answers in {conversation.id}"
         return Refused(why=Why.SESSION_BUSY, message=message)
-    over = _agent_session_over(conversation.session_id, rows)
+    over = _agent_session_over(change.session_id, rows)
     if isinstance(over, Refused):
         return over
-    written: list[Row] = [*over, replace(conversation, session_id=None)]
+    written: list[Row] = list(over)
+    if conversation.session_id == change.session_id:
+        written.append(replace(conversation, session_id=None))
     for one in rows.waiting_chat_messages(conversation.id, MOST_TAKEN):
-        status = MESSAGE_LIFECYCLE.check(one.status, MessageStatus.DROPPED)
-        written.append(replace(one, status=status, reason=change.reason))
-    written += (_ended(one, change.at) for one in rows.active_messaging_sessions(conversation.id))
+        if change.user_id in (None, one.user_id):
+            status = MESSAGE_LIFECYCLE.check(one.status, MessageStatus.DROPPED)
+            written.append(replace(one, status=status, reason=change.reason))
+    written += (
+        _ended(one, change.at)
+        for one in rows.active_messaging_sessions(conversation.id)
+        if change.user_id in (None, one.user_id)
+    )
     return Applied(rows=tuple(written))
 
 

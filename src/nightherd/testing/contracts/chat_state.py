@@ -195,7 +195,12 @@ async def check_what_a_turn_says_is_said_once(state: OpenState) -> None:
 
 async def check_reset_drops_what_waits_and_begins_a_new_session(state: OpenState) -> None:
     await must_apply(state, said(1), turn(1, 1), said(2))
-    reset = ResetConversation(conversation_id=HERE, at=LATER, reason="reset by Ada")
+    reset = ResetConversation(
+        conversation_id=HERE,
+        at=LATER,
+        reason="reset by Ada",
+        session_id=submit(1).session.id,
+    )
     busy = await must_refuse(state, reset)
     await must_apply(state, finish(1))
     still = await must_refuse(state, reset)
