@@ -189,7 +189,7 @@ async def test_a_job_is_cancelled_after_a_question_and_tried_again(
     await page.get_by_role("button", name="Retry").click()
     await expect(page).not_to_have_url(re.compile(job))
     await expect(item(page, "It is there.")).to_be_visible()
-    assert len(await fleet.get("/v1/jobs?status=completed")) == 1
+    await fleet.until_status(page.url.rpartition("/")[2], "completed")
 
 
 async def test_a_limit_is_raised_and_the_job_continues(fleet: FleetWorld, visit: Visitors) -> None:
