@@ -40,7 +40,7 @@ def test_every_command_has_short_help_with_an_example(
     assert result.code == 0
     assert result.err == ""
     # The list of all commands has a line for each of them.
-    assert len(result.out.splitlines()) <= (40 if words else 50)
+    assert len(result.out.splitlines()) <= (40 if words else 60)
     assert (
         "Example: nightherd" in result.out or "nightherd demo" in result.out or "eval" in result.out
     )

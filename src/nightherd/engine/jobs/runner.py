@@ -215,9 +215,10 @@ class JobRunner(msgspec.Struct, kw_only=True):
 
         Nobody else would take it, for the lease goes on. `FencedError` where another worker has the journal.
         """
-        if self.recorder.is_ours():
-            self.recorder.record(describe(Warned(code="worker_frozen"), FROZEN))
-            await self._hand_over(FROZEN)
+        if self.stopper.is_abandoned or not self.recorder.is_ours():
+            return
+        self.recorder.record(describe(Warned(code="worker_frozen"), FROZEN))
+        await self._hand_over(FROZEN)
 
     def _begin(self) -> Begun:
         """Record the lines before the runtime's own."""
