@@ -198,6 +198,31 @@ def test_issue_in_progress_that_nobody_has_is_made_ready(
     assert api.repository.labels(7) == ["ready"]
 
 
+class EndedError(Exception):
+    """The process ended here."""
+
+
+def test_process_that_ends_while_it_makes_an_issue_ready_is_followed_by_another(
+    api: GithubApi, source: WorkSource
+) -> None:
+    api.repository.issues[7]["labels"] = ["agent-working"]
+    ended, next_one = Herd(api, [taking(source)]), Herd(api, [taking(source)])
+
+    def end(point: str) -> None:
+        if point == "work.left":
+            raise EndedError
+
+    ended.context.probe = end
+    with pytest.raises(EndedError):
+        anyio.run(release_left, source, ended.context)
+    assert sorted(api.repository.labels(7)) == ["agent-working", "ready"]
+    early = anyio.run(find_issue, "coder", "issues", source, next_one.context)
+    assert isinstance(early, NoIssue), "it still says that somebody works on it"
+
+    assert anyio.run(release_left, source, next_one.context) == [7]
+    assert api.repository.labels(7) == ["ready"]
+
+
 def test_issue_in_progress_that_a_fleet_has_is_left_to_it(
     api: GithubApi, source: WorkSource
 ) -> None:
