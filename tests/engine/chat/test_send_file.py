@@ -22,6 +22,7 @@ from nightherd.model.chat.changes import FinishTurn, StartTurn
 from nightherd.model.chat.message import TurnStatus
 from nightherd.model.chat.platform import LIMITS, Platform
 from nightherd.model.chat.post import OutboxPost, PostKind, PostStatus
+from nightherd.model.containers.policy import ContainerPolicy
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobStatus, TriggerType
 from nightherd.model.journal.event import Event, ToolResultEvent, describe
@@ -61,7 +62,12 @@ class Turns:
         other._begin()
         return other
 
-    def play(self, *inputs: Mapping[str, Any], is_turn: bool = True) -> Sequence[ToolResultEvent]:
+    def play(
+        self,
+        *inputs: Mapping[str, Any],
+        is_turn: bool = True,
+        container: ContainerPolicy | None = None,
+    ) -> Sequence[ToolResultEvent]:
         """Run one job that calls the tool so; the results of the calls."""
         calls = [UseTool(TOOL, dict(one)) for one in inputs]
         bench = self.bench
@@ -70,6 +76,7 @@ class Turns:
             working_directory=str(self.work),
             script=compile_script([*calls, Say("Done.")]),
             permission_mode="bypassPermissions",
+            container=container,
         )
         draft = JobDraft(agent=bench.agent, prompt="Go", trigger_type=TriggerType.SLACK)
         if not is_turn:
@@ -201,6 +208,22 @@ def test_link_that_is_put_there_after_the_check_is_not_followed(
 
     monkeypatch.setattr("nightherd.triggers.chat.outgoing_files.os.path.realpath", exchanged)
     assert "cannot be sent" in refusal(turns, "inner/outside.txt")
+
+
+def test_other_name_of_the_working_directory_counts_only_in_a_container(turns: Turns) -> None:
+    (turns.work / "report.txt").write_text("12 cows\n")
+    policy = ContainerPolicy(image="nightherd/test")
+
+    (outside,) = turns.play({"path": "/workspace/report.txt"})
+    inner = turns.again()
+    (inside, above) = inner.play(
+        {"path": "/workspace/report.txt"}, {"path": "/workspace/../outside.txt"}, container=policy
+    )
+
+    assert "is outside of the workspace" in str(outside.error)
+    assert inside.success
+    assert [inner.details(one)[1]["name"] for one in inner.posts()] == ["report.txt"]
+    assert "is outside of the workspace" in str(above.error)
 
 
 def test_special_files_missing_empty_and_large_ones_are_refused(turns: Turns) -> None:

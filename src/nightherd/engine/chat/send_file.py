@@ -18,6 +18,7 @@ from nightherd.model.chat.conversation import Conversation
 from nightherd.model.chat.message import ChatTurn
 from nightherd.model.chat.platform import LIMITS
 from nightherd.model.chat.post import PostId, PostKind, QueuedPost, new_post, post_id
+from nightherd.model.containers.mounts import WORKSPACE, is_within
 from nightherd.model.jobs.job import Job, TriggerType
 from nightherd.model.text import shorten
 from nightherd.model.units import format_size
@@ -47,8 +48,7 @@ def servers_for_turn(
     conversation = context.reader.find_conversation(turn.conversation_id)
     if conversation is None:
         return ()
-    directory = agent.working_directory
-    sender = FileSender(turn, conversation, directory, root or directory, files, context)
+    sender = FileSender(turn, conversation, agent, root, files, context)
     return (sender.server(),)
 
 
@@ -64,15 +64,16 @@ class FileSender:
         self,
         turn: ChatTurn,
         conversation: Conversation,
-        directory: str,
-        root: str,
+        agent: Agent,
+        root: str | None,
         files: OutgoingFiles,
         context: WorkerContext,
     ) -> None:
         self._turn = turn
         self._conversation = conversation
-        self._directory = directory
-        self._root = root
+        self._directory = agent.working_directory
+        self._root = root or agent.working_directory
+        self._is_contained = agent.container is not None
         self._files = files
         self._context = context
 
@@ -125,7 +126,7 @@ class FileSender:
         if not path.strip():
             raise RefusedError("the path is empty")
         file = FileToKeep(
-            path=path,
+            path=self._outside(path),
             directory=self._directory,
             root=self._root,
             limit=LIMITS[self._conversation.platform].file_bytes,
@@ -133,6 +134,15 @@ class FileSender:
         )
         mask = self._context.secrets.mask
         return self._files.keep(file, lambda text: mask(text) != text)
+
+    def _outside(self, path: str) -> str:
+        """The path on this machine: in a container the working directory has another name too."""
+        is_other_name = (
+            self._is_contained
+            and is_within(path, WORKSPACE)
+            and not any(is_within(path, one) for one in (self._directory, self._root))
+        )
+        return f"{self._directory}{path.removeprefix(WORKSPACE)}" if is_other_name else path
 
     async def _queue(self, kept: KeptFile, message: str) -> str:
         context = self._context
