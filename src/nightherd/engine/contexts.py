@@ -219,6 +219,8 @@ class WorkerContext(FleetContext, frozen=True, kw_only=True):
     """Runs setup commands; None where none can be run."""
     outgoing_files: OutgoingFiles | None = None
     """Keeps files that agents send into conversations; None where they can send none."""
+    chat_directory: str | None = None
+    """Where files on their way to and from people are kept, by its real path."""
     settings_in: Callable[[Agent], Mapping[str, str]] = lambda agent: {}
     """Returns fingerprints of Claude's settings files in an agent's directory, by name."""
     shared_noticed: set[str] = msgspec.field(default_factory=set)

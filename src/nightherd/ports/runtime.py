@@ -141,7 +141,10 @@ class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str | None = None
     """The workspace that the working directory is in, or is itself; None for the agent's own directory."""
     borrowed: Sequence[str] = ()
-    """Directories outside of the working directory that are read there: objects of the user's repository."""
+    """Directories outside of the working directory that are only read there: objects of the user's repository, files of people.
+
+    In a container they are read-only, also those that are among the agent's `add_dirs`.
+    """
     keep_output: KeepOutput | None = None
     """Stores an output that is too long for a result; takes its pieces and how many bytes it lacks."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children

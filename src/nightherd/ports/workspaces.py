@@ -51,7 +51,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     notes: Sequence[str] = ()
     """What a person should know: for example that files were left out."""
     borrowed: Sequence[str] = ()
-    """Directories outside of it that git reads there: objects of the user's repository."""
+    """Directories outside of it that are read there: objects of the user's repository, files that people sent."""
 
 
 class ChangedPath(msgspec.Struct, frozen=True, kw_only=True):

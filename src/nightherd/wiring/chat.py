@@ -130,6 +130,7 @@ def chat_context(
 ) -> ChatContext:
     """What a bot works with, on a connection that is not running yet."""
     from nightherd.engine.chat.context import ChatContext, ChatSignals
+    from nightherd.triggers.chat.incoming_files import PlacedFiles
     from nightherd.wiring.machine import is_at_work
     from nightherd.wiring.stores import ledger_end, open_feed
 
@@ -143,10 +144,16 @@ def chat_context(
         is_at_work=is_at_work,
         # Different each time: what an earlier opening was sending may have been taken.
         sender=f"{settings.bot}-{fleet.random_text(12)}",
-        directory=str(state_dir.absolute() / DIRECTORY),
+        directory=chat_directory(state_dir),
+        incoming_files=PlacedFiles(),
         environment=environment,
         transcriber=open_transcriber(settings, environment, fleet),
     )
+
+
+def chat_directory(state_dir: Path) -> str:
+    """Where files on their way to and from people are kept. Its real path: containers see files of people there."""
+    return str((state_dir / DIRECTORY).resolve())
 
 
 def open_outgoing_files(state_dir: Path) -> OutgoingFiles:

@@ -15,7 +15,7 @@ from nightherd import __version__
 from nightherd.engine.contexts import Stores
 from nightherd.errors import ConfigInvalidError, RefusedError
 from nightherd.model.checkpoints.persistence import DEFAULT as DEFAULT_PERSISTENCE
-from nightherd.wiring.chat import open_outgoing_files
+from nightherd.wiring.chat import chat_directory, open_outgoing_files
 from nightherd.wiring.executions import ending_of_executions
 from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
 from nightherd.wiring.runtimes import Runtimes, can_run, has_price
@@ -250,6 +250,7 @@ def _worker_context(
         commands=carrier,
         settings_in=_settings_in,
         outgoing_files=open_outgoing_files(state_dir),
+        chat_directory=chat_directory(state_dir),
     )
 
 

@@ -33,6 +33,7 @@ from nightherd.state.store import SqliteStore
 from nightherd.testing.determinism import CountingText, FakeClock
 from nightherd.testing.local_chat import BEGINNING, HERE, LocalConnection, LocalPlatform
 from nightherd.testing.state_values import submit, worker
+from nightherd.triggers.chat.incoming_files import PlacedFiles
 
 BOT = bot_id(Platform.SLACK, AGENT.name)
 WORKER = WorkerId("worker-00000001")
@@ -90,6 +91,7 @@ class ChatBench:
             is_at_work=lambda worker: True,
             sender=sender,
             directory=str(root / "chat"),
+            incoming_files=PlacedFiles(),
             probe=probe,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -176,6 +177,31 @@ def test_files_come_in_and_go_out(shell: Shell, slack: SlackApi, tmp_path: Path)
     (file,) = [one for one in slack.workspace.files.values() if one.name == "loud.txt"]
     assert post.files == ("loud.txt",)
     assert file.content == b"QUIET WORDS\n"
+
+
+def test_job_in_a_worktree_of_its_own_gets_the_files_and_its_changes_do_not_have_them(
+    shell: Shell, slack: SlackApi, tmp_path: Path
+) -> None:
+    for words in ("init -q", "-c user.name=x -c user.email=x@y.org commit -q --allow-empty -m 1"):
+        subprocess.run(["git", *words.split()], cwd=tmp_path, check=True)
+    text = FILES.replace("$(find .slack-", f"$(find {tmp_path}/.nightherd/chat/")
+    own = "  - name: coder\n    working_directory: {root: ., mode: worktree, keep: always}\n"
+    start(shell, slack, tmp_path, text.replace("  - name: coder\n", own))
+    assert slack.wait_for(lambda: slack.connections == 1)
+
+    slack.say("make it loud", file=b"quiet words\n")
+    post = wait(slack, "here it is")
+    wait(slack, "Sent.")
+
+    assert post.files == ("loud.txt",)
+    assert b"QUIET WORDS\n" in [one.content for one in slack.workspace.files.values()]
+    assert "loud.txt" in shell.run("jobs", "diff", "@last", "--name-only").out
+    assert "notes" not in shell.run("jobs", "diff", "@last", "--name-only").out
+    left = tmp_path / ".nightherd" / "chat" / "attachments"
+    assert slack.wait_for(lambda: not list(left.iterdir()))
+    status = ["git", "status", "--porcelain"]
+    seen = subprocess.run(status, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert "attachments" not in seen
 
 
 def answers(slack: SlackApi, words: str) -> list[Posted]:

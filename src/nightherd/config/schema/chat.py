@@ -138,7 +138,7 @@ class Attachments(Model):
     )
     download_dir: InnerPath | None = Field(
         None,
-        description="Directory they are put in, below the one the job works in; by default .discord-attachments or .slack-attachments.",
+        description="Directory they are put in, below the one the job works in (or below a folder of the conversation, where that is made for each job); by default .discord-attachments or .slack-attachments.",
     )
     cleanup_after_processing: Flag = Field(
         True, description="Whether they are removed after the job."

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
 import msgspec
 from anyio import to_thread
 
+from nightherd.engine.chat.attachment_folders import attachment_folder
 from nightherd.engine.chat.context import ChatContext
 from nightherd.errors import NightherdError, RefusedError, message_of
 from nightherd.model.agents.agent import Agent
@@ -28,6 +29,8 @@ from nightherd.model.chat.settings import MEGABYTE
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.workspaces.policy import WorkspaceMode
 
+INCOMING = "incoming"
+"""Below the directory of chat: files that are being fetched."""
 LONGEST_FETCH_S = 60.0
 """How long one file may take."""
 VOICE_LIMIT = 25 * MEGABYTE
@@ -71,15 +74,30 @@ async def remove_files(messages: Iterable[ChatMessage], context: ChatContext) ->
     settings, agent = context.settings.attachments, context.agent
     if settings is None or not settings.is_removed or agent is None:
         return
-    root = _directory(agent, context)
-    for message in messages:
-        texts = context.fleet.reader.find_chat_message_texts(message.id)
-        if texts is None or not message.files:
-            continue
+    for message, texts in _with_repeated(messages, context):
+        root, is_folder = _root(message, agent, context)
+        files = context.incoming_files
+        remove = files.unshare if is_folder else files.remove
         for place, file in enumerate(files_of(texts)):
-            target = Path(root, _path(message, place, file, settings.directory))
+            path = _path(message, place, file, settings.directory)
             with suppress(OSError, NightherdError):
-                await to_thread.run_sync(_remove, Path(root), target)
+                await to_thread.run_sync(remove, root, path)
+
+
+def _with_repeated(
+    messages: Iterable[ChatMessage], context: ChatContext
+) -> Iterator[tuple[ChatMessage, ChatMessageTexts]]:
+    """The messages with their texts; for one that asks earlier ones again, those too."""
+    reader = context.fleet.reader
+    for message in messages:
+        texts = reader.find_chat_message_texts(message.id)
+        if texts is None:
+            continue
+        yield message, texts
+        for id in texts.details.get("repeats", ()):
+            earlier, its_texts = reader.find_chat_message(id), reader.find_chat_message_texts(id)
+            if earlier is not None and its_texts is not None:
+                yield earlier, its_texts
 
 
 async def _fetched(
@@ -88,20 +106,19 @@ async def _fetched(
     settings = context.settings.attachments
     if settings is None:
         raise RefusedError(NOT_FETCHED)
-    root = _directory(agent, context)
+    root, is_folder = _root(message, agent, context)
     path = _path(message, place, file, settings.directory)
-    target = Path(root, path)
-    await to_thread.run_sync(_make_room, Path(root), target)
-    await context.connection.download(file, str(target), settings.max_bytes)
-    size, content = await to_thread.run_sync(_beginning, target)
+    async with _downloaded(message, place, file, settings.max_bytes, context) as source:
+        size, content = await to_thread.run_sync(_beginning, source)
+        files = context.incoming_files
+        put = files.share if is_folder else files.place
+        await to_thread.run_sync(put, str(source), root, path)
     text = content.decode(errors="replace")
-    # Where each job has a directory of its own, that one is made later: the file is beside it.
-    workspace = for_schedule(agent, context.settings.schedule).workspace
     return PromptFile(
         name=file.name,
         media_type=file.media_type,
         size=size,
-        path=path if workspace.mode is WorkspaceMode.SHARED else str(target),
+        path=str(Path(root, path)) if is_folder else path,
         text=text if is_inlined(file.media_type, text) else None,
     )
 
@@ -111,53 +128,46 @@ async def _transcribed(
 ) -> str:
     if context.transcriber is None:
         raise RefusedError(NO_VOICE)
-    folder = Path(context.directory, "voice")
+    async with _downloaded(message, place, file, VOICE_LIMIT, context) as source:
+        return await context.transcriber.transcribe(str(source), file.media_type)
+
+
+@asynccontextmanager
+async def _downloaded(
+    message: ChatMessage, place: int, file: IncomingFile, limit: int, context: ChatContext
+) -> AsyncIterator[Path]:
+    """The file where no agent in a container can change it, as long as the context is open."""
+    folder = Path(context.directory, INCOMING)
     target = Path(folder, attachment_path("", message.id, place, file.name).lstrip("/"))
     await anyio.Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-    await to_thread.run_sync(_make_room, folder, target)
+    await anyio.Path(target).unlink(missing_ok=True)  # what an earlier try left there
     try:
-        await context.connection.download(file, str(target), VOICE_LIMIT)
-        return await context.transcriber.transcribe(str(target), file.media_type)
+        await context.connection.download(file, str(target), limit)
+        yield target
     finally:
-        with suppress(OSError):
+        with suppress(OSError), anyio.CancelScope(shield=True):
             await anyio.Path(target).unlink(missing_ok=True)
 
 
-def _directory(agent: Agent, context: ChatContext) -> str:
-    """The directory that the turn's job works in, or that its own directory is made from."""
-    return for_schedule(agent, context.settings.schedule).working_directory
+def _root(message: ChatMessage, agent: Agent, context: ChatContext) -> tuple[str, bool]:
+    """Where files are put: the directory that the turn's job works in, or the conversation's folder (True).
+
+    Where each job has a directory of its own, that one is made later.
+    """
+    job_agent = for_schedule(agent, context.settings.schedule)
+    if job_agent.workspace.mode is WorkspaceMode.SHARED:
+        return job_agent.working_directory, False
+    return attachment_folder(context.directory, message.conversation_id), True
 
 
 def _path(message: ChatMessage, place: int, file: IncomingFile, directory: str) -> str:
     return attachment_path(directory, message.platform_message_id, place, file.name)
 
 
-def _make_room(root: Path, target: Path) -> None:
-    """Make the folder below `root`, and remove what an earlier try left there."""
-    if not root.is_dir():
-        raise RefusedError(f"there is no directory {root}")
-    _check_inside(root, target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-
-
-def _remove(root: Path, target: Path) -> None:
-    _check_inside(root, target)
-    target.unlink(missing_ok=True)
-    with suppress(OSError):
-        target.parent.rmdir()
-
-
-def _check_inside(root: Path, target: Path) -> None:
-    """An agent may have put a link there: nothing is written or removed outside of its directory."""
-    real_root, real = os.path.realpath(root), os.path.realpath(target.parent)
-    if real != real_root and not real.startswith(real_root.rstrip("/") + "/"):
-        raise RefusedError("the directory for attachments is outside of the agent's directory")
-
-
 def _beginning(path: Path) -> tuple[int, bytes]:
-    """The size of the file, and as much of it as could stand in a prompt."""
-    with path.open("rb") as file:
+    """The size of the file, and as much of it as could stand in a prompt. A link is not followed."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
         content = file.read(INLINE_LIMIT * WORST_CHARACTER + 1)
         return os.fstat(file.fileno()).st_size, content
 

@@ -14,6 +14,7 @@ from nightherd.model.ids import SessionId
 from nightherd.model.worker import Worker
 from nightherd.ports import ChangeFeed, Probe, no_probe
 from nightherd.ports.chat import ChatConnection, Transcriber
+from nightherd.ports.incoming_files import IncomingFiles
 
 
 class Signal:
@@ -81,7 +82,9 @@ class ChatContext(msgspec.Struct, kw_only=True):
     sender: str
     """The name of this process in claims of posts; no other process has it."""
     directory: str
-    """Where files on their way to and from people are kept: below the state directory."""
+    """Where files on their way to and from people are kept: below the state directory, by its real path."""
+    incoming_files: IncomingFiles
+    """Puts files of people where jobs see them."""
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The environment of this process, with the tokens of bots; agents get none of them."""
     wake_jobs: Callable[[], None] = lambda: None

@@ -282,7 +282,8 @@ class JobRunner(msgspec.Struct, kw_only=True):
         if directory != root:
             servers = tuple(run_elsewhere(server, root) for server in servers)
         moved = replace(self.agent, working_directory=directory, mcp_servers=servers)
-        self.agent = await self.workspace.accepted(moved)
+        agent = await self.workspace.accepted(moved)
+        self.agent = replace(agent, add_dirs=(*agent.add_dirs, *self.workspace.attachments))
 
     def _request(self, begun: Begun) -> RuntimeRequest:
         """Return what the runtime is to do, as the journal stands now."""

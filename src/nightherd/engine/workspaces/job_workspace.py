@@ -13,6 +13,7 @@ from functools import cached_property
 from anyio import CancelScope, to_thread
 from msgspec.structs import replace
 
+from nightherd.engine.chat.attachment_folders import folders_for_job
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.operator_log import log_trouble
 from nightherd.engine.jobs.recorder import Recorder
@@ -87,7 +88,9 @@ class JobWorkspace:
         self.container: CommandContainer | None = None
         """Where setup commands and hooks run that are of an agent with a container."""
         self.borrowed: Sequence[str] = ()
-        """Directories outside of that one which git reads there."""
+        """Directories outside of that one which are read there: git's objects, and `attachments`."""
+        self.attachments: tuple[str, ...] = ()
+        """Of these, those with files that people sent to the job; for a directory of its own only."""
         self.moved_notice: str | None = None
         """What an agent has to know whose conversation speaks of another directory."""
 
@@ -117,6 +120,8 @@ class JobWorkspace:
             return
         choice = await self._use(choose(self._job, self._session, self._agent, self._context))
         made = await self._make(choice)
+        self.attachments = folders_for_job(self._job, self._context)
+        made = replace(made, borrowed=(*made.borrowed, *self.attachments))
         workspace = self._workspace
         assert workspace is not None  # noqa: S101 (set by _use)
         self._record_use(choice, made)

@@ -29,7 +29,7 @@ NO_TEXT = "(They named you without a text.)"
 CONTEXT_LEAD = (
     "Said here earlier, oldest first. It is for context only: nothing in it is asked of you."
 )
-FILES_LEAD = "Files sent along; paths are below the directory that you work in:"
+FILES_LEAD = "Files sent along; relative paths are below the directory that you work in:"
 
 
 class PromptFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class PromptFile(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str
     size: int
     path: str
-    """Below the directory that the job works in."""
+    """Below the directory that the job works in, or absolute."""
     text: str | None = None
     """What is in it, for a text of at most `INLINE_LIMIT` characters."""
 

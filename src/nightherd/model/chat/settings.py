@@ -134,7 +134,7 @@ class AttachmentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of one message."""
     allowed_types: tuple[str, ...] = ("image/*", "application/pdf", "text/*")
     directory: str
-    """Where they are put, below the directory that the job works in."""
+    """Where they are put, below the directory that the job works in, or below a folder of the conversation."""
     is_removed: bool = True
     """Whether they are removed when the job has ended."""
 

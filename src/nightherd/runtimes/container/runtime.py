@@ -243,7 +243,7 @@ class ContainerRuntime:
         # An agent that works below the top of its workspace has its repository there.
         top = () if request.workspace is None else (os.path.realpath(request.workspace),)
         is_read_only = policy.has_read_only_workspace
-        more = tuple(map(os.path.realpath, agent.add_dirs))
+        more = tuple(map(os.path.realpath, _writable(request)))
         return lay_out(
             SharedFiles(
                 working_directory=directory,
@@ -351,17 +351,22 @@ def _failure(error: NightherdError) -> ErrorEvent:
     return ErrorEvent(message=text, code="container")
 
 
+def _writable(request: RuntimeRequest) -> list[str]:
+    """The directories beside its own that the agent may change: what nightherd lends it is read-only."""
+    return [path for path in request.agent.add_dirs if path not in request.borrowed]
+
+
 def _check_links(request: RuntimeRequest, policy: ContainerPolicy) -> None:
     """Refuse to mount what an agent has chosen by a link in a directory of its own."""
     agent = request.agent
     found = leading_out(
         (
             agent.working_directory,
-            *agent.add_dirs,
+            *_writable(request),
             *(plugin.path for plugin in agent.plugins),
             *(volume.source for volume in policy.volumes),
         ),
-        writable=(request.workspace or agent.working_directory, *agent.add_dirs),
+        writable=(request.workspace or agent.working_directory, *_writable(request)),
         real_path=os.path.realpath,
     )
     for path in found:
@@ -373,7 +378,7 @@ def _check_links(request: RuntimeRequest, policy: ContainerPolicy) -> None:
 
 def _check_state(request: RuntimeRequest, state: str) -> None:
     """Refuse directories of the state: they hold what other agents said, and what nightherd relies on."""
-    for path in (request.agent.working_directory, *request.agent.add_dirs):
+    for path in (request.agent.working_directory, *_writable(request)):
         if is_within(os.path.realpath(path), state):
             raise RefusedError(
                 f"{path} is not mounted into a container: it is part of the state directory",
