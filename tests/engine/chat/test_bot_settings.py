@@ -305,7 +305,7 @@ def test_voice_notes_are_transcribed(tmp_path: Path, listener: Listener, said: s
                 await live.answered()
 
             assert said in live.prompt()
-            assert list((live.state_dir / "chat" / "voice").iterdir()) == []
+            assert list((live.state_dir / "chat" / "incoming").iterdir()) == []
 
     anyio.run(main)
 

@@ -65,6 +65,7 @@ def test_files_come_in_and_go_out(
             assert slack.wait_for(
                 lambda: [one for one in slack.posted() if "All done." in one.text], 120
             ), herd.results()
+            assert slack.wait_for(lambda: [one for one in slack.posted() if one.files])
 
     (file,) = [one for one in slack.workspace.files.values() if one.name == "loud.txt"]
     assert file.content == b"QUIET WORDS\n"

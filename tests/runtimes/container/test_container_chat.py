@@ -21,6 +21,8 @@ pytestmark = pytest.mark.timeout(200)
 LOUD = "cat {}/.slack-attachments/* | tr a-z A-Z > loud.txt"
 LOOK = "shopt -s globstar dotglob; for file in {}/**; do [ -f $file ] && echo $file; done; true"
 """Names the files below a directory."""
+OTHER = "of-another"
+"""The folder of another conversation."""
 
 
 @pytest.fixture
@@ -48,16 +50,28 @@ def make_herd(
     return ContainerHerd(root, engine, image, [agent], environment=slack.environment)
 
 
-def answered(herd: ContainerHerd, slack: SlackApi) -> dict[str, bytes]:
-    """Send a file, wait for the answer; what was sent back, by name."""
+def answered(herd: ContainerHerd, slack: SlackApi, *names: str) -> dict[str, bytes]:
+    """Send a file, wait for the answer and these files; what was sent back, by name."""
     with herd.started("start"):
         assert slack.wait_for(lambda: slack.connections == 1)
         slack.say("make it loud", file=b"quiet words\n")
         assert slack.wait_for(lambda: [one for one in slack.posted() if "Done." in one.text])
-        wait_until(lambda: not list(herd.root.rglob("*-0-notes.txt")))
-    posted = {name for post in slack.posted() for name in post.files}
+        assert slack.wait_for(lambda: posted(slack).issuperset(names)), herd.results()
+        wait_until(lambda: fetched(herd) == set())
     files = slack.workspace.files.values()
-    return {one.name: one.content for one in files if one.name in posted}
+    return {one.name: one.content for one in files if one.name in posted(slack)}
+
+
+def fetched(herd: ContainerHerd) -> set[str]:
+    """The directories of files of people: those in the agent's own, and of conversations."""
+    names = {path.name for path in (herd.root / ".nightherd" / "chat").glob("attachments/*")}
+    names.update(path.name for path in herd.work.glob(".slack-attachments"))
+    return names - {OTHER}
+
+
+def posted(slack: SlackApi) -> set[str]:
+    """The names of the files that the bot has sent."""
+    return {name for post in slack.posted() for name in post.files}
 
 
 @pytest.mark.parametrize("runtime", ["scripted", "native"])
@@ -73,7 +87,7 @@ def test_file_is_sent_under_both_of_its_names(
             f"{LOUD.format('/workspace')}; cp loud.txt other.txt; echo out > /tmp/inside.txt; ln -s / /workspace/top"
         ),
         send("/workspace/loud.txt"),
-        send(f"{tmp_path}/work/other.txt"),
+        send(str(tmp_path / "work" / "other.txt")),
         send("/workspace/../nightherd.yaml"),
         send("/workspace/top/etc/passwd"),
         send("/tmp/inside.txt"),
@@ -81,7 +95,7 @@ def test_file_is_sent_under_both_of_its_names(
     agent = bot(*steps, runtime=runtime)
     herd = make_herd(tmp_path, docker_engine, container_image, slack, agent)
 
-    sent = answered(herd, slack)
+    sent = answered(herd, slack, "loud.txt", "other.txt")
 
     assert sent == {"loud.txt": b"QUIET WORDS\n", "other.txt": b"QUIET WORDS\n"}, herd.results()
     assert all("is outside of the workspace" in one for one in herd.results()[3:])
@@ -104,11 +118,11 @@ def test_job_with_a_directory_of_its_own_sees_the_files_of_its_conversation_and_
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
         subprocess.run([*git, *words], cwd=herd.work, check=True)
-    other = state / "chat" / "attachments" / "of-another" / ".slack-attachments"
+    other = state / "chat" / "attachments" / OTHER / ".slack-attachments"
     other.mkdir(parents=True)
     (other / "private.txt").write_text("private\n")
 
-    sent = answered(herd, slack)
+    sent = answered(herd, slack, "loud.txt")
 
     assert sent == {"loud.txt": b"QUIET WORDS\n"}, herd.results()
     (seen,) = herd.results()[1].splitlines()
@@ -116,7 +130,7 @@ def test_job_with_a_directory_of_its_own_sees_the_files_of_its_conversation_and_
     (mount,) = [line for line in herd.results()[2].splitlines() if line.startswith(f"{state}/chat")]
     assert (folder.parent, folder.name != other.parent.name) == (other.parent.parent, True)
     assert mount.startswith(f"{folder} ro,"), mount
-    assert [one.name for one in (state / "chat" / "attachments").iterdir()] == ["of-another"]
+    assert (other / "private.txt").exists()
     changes = herd.nightherd("jobs", "diff", "@last", "--json")
     assert "attachments" not in changes.stdout, changes.stdout
     assert "loud.txt" in json.dumps(json.loads(changes.stdout)), changes.stdout

@@ -12,6 +12,7 @@ import pytest
 from nightherd.testing.contracts.open_chat import Posted
 from nightherd.testing.slack_api import SlackApi
 from nightherd.testing.slack_workspace import CHANNEL
+from runtimes.keeper.kept_worker import wait_until
 from surfaces.drivers import Shell
 from web.web_world import free_port
 
@@ -191,14 +192,13 @@ def test_job_in_a_worktree_of_its_own_gets_the_files_and_its_changes_do_not_have
 
     slack.say("make it loud", file=b"quiet words\n")
     post = wait(slack, "here it is")
-    wait(slack, "Sent.")
+    left = tmp_path / ".nightherd" / "chat" / "attachments"
+    wait_until(lambda: not list(left.iterdir()))  # the job has ended then
 
     assert post.files == ("loud.txt",)
     assert b"QUIET WORDS\n" in [one.content for one in slack.workspace.files.values()]
     assert "loud.txt" in shell.run("jobs", "diff", "@last", "--name-only").out
     assert "notes" not in shell.run("jobs", "diff", "@last", "--name-only").out
-    left = tmp_path / ".nightherd" / "chat" / "attachments"
-    assert slack.wait_for(lambda: not list(left.iterdir()))
     status = ["git", "status", "--porcelain"]
     seen = subprocess.run(status, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     assert "attachments" not in seen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 
 import anyio
@@ -31,6 +32,7 @@ from nightherd.model.workspaces.policy import WorkspaceMode
 
 INCOMING = "incoming"
 """Below the directory of chat: files that are being fetched."""
+ID_LENGTH = 32
 LONGEST_FETCH_S = 60.0
 """How long one file may take."""
 VOICE_LIMIT = 25 * MEGABYTE
@@ -138,7 +140,8 @@ async def _downloaded(
 ) -> AsyncIterator[Path]:
     """The file where no agent in a container can change it, as long as the context is open."""
     folder = Path(context.directory, INCOMING)
-    target = Path(folder, attachment_path("", message.id, place, file.name).lstrip("/"))
+    id = sha256(message.id.encode(errors="surrogateescape")).hexdigest()[:ID_LENGTH]
+    target = Path(attachment_path(str(folder), id, place, file.name))
     await anyio.Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     await anyio.Path(target).unlink(missing_ok=True)  # what an earlier try left there
     try:
