@@ -135,3 +135,30 @@ def test_job_with_a_directory_of_its_own_sees_the_files_of_its_conversation_and_
     assert "attachments" not in changes.stdout, changes.stdout
     assert "loud.txt" in json.dumps(json.loads(changes.stdout)), changes.stdout
     assert not (herd.work / "loud.txt").exists()
+
+
+def test_files_are_there_in_the_new_container_of_a_rescued_job(
+    docker_engine: DockerEngine, container_image: str, tmp_path: Path, slack: SlackApi
+) -> None:
+    held = "echo begun > begun; while [ ! -e go ]; do sleep 0.05; done"
+    place = tmp_path / ".nightherd" / "chat" / "attachments" / "*"
+    steps = bash(held), bash(LOUD.format(place)), send("loud.txt")
+    agent = bot(*steps, working_directory={"root": "work", "mode": "empty"})
+    herd = make_herd(tmp_path, docker_engine, container_image, slack, agent)
+    with herd.started("start") as daemon:
+        assert slack.wait_for(lambda: slack.connections == 1)
+        slack.say("make it loud", file=b"quiet words\n")
+        wait_until(lambda: list(tmp_path.glob(".nightherd-workspaces/*/begun")))
+        daemon.kill()
+        daemon.wait()
+    (begun,) = tmp_path.glob(".nightherd-workspaces/*/begun")
+    begun.with_name("go").touch()
+
+    with herd.started("start"):
+        assert slack.wait_for(lambda: posted(slack)), herd.results()
+        wait_until(lambda: fetched(herd) == set())
+
+    (file,) = [one for one in slack.workspace.files.values() if one.name == "loud.txt"]
+    assert file.content == b"QUIET WORDS\n"
+    first, second = herd.container_ids()
+    assert first != second
