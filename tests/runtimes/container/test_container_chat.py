@@ -148,7 +148,7 @@ def test_files_are_there_in_the_new_container_of_a_rescued_job(
     with herd.started("start") as daemon:
         assert slack.wait_for(lambda: slack.connections == 1)
         slack.say("make it loud", file=b"quiet words\n")
-        wait_until(lambda: list(tmp_path.glob(".nightherd-workspaces/*/begun")))
+        wait_until(lambda: bool(list(tmp_path.glob(".nightherd-workspaces/*/begun"))))
         daemon.kill()
         daemon.wait()
     (begun,) = tmp_path.glob(".nightherd-workspaces/*/begun")
