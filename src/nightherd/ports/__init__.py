@@ -35,12 +35,14 @@ from nightherd.ports.notifications import (
 )
 from nightherd.ports.push import OutgoingPush, PushReader, PushSender, SendPush
 from nightherd.ports.runtime import (
+    NewInput,
     NoTextStream,
     Runtime,
     RuntimeFork,
     RuntimeRequest,
     TextStream,
     no_history,
+    no_input,
     no_limit,
     nothing_at,
 )
@@ -108,6 +110,7 @@ __all__ = [
     "LiveText",
     "Made",
     "Mirror",
+    "NewInput",
     "NoTextStream",
     "NoTranscripts",
     "NoWorkspaces",
@@ -151,6 +154,7 @@ __all__ = [
     "WorkspaceReader",
     "WorkspaceSurvey",
     "no_history",
+    "no_input",
     "no_limit",
     "no_probe",
     "nothing_at",

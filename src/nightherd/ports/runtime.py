@@ -49,6 +49,19 @@ async def nobody_to_ask(call: ProposedCall) -> Verdict:
     return Refuse(reason="it needs a person's approval, and nobody can be asked from here")
 
 
+class NewInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person said to an agent that is at work. It is on record."""
+
+    uuid: str
+    """Names it in the record; a runtime gives it the same name in its own conversation."""
+    text: str
+
+
+async def no_input() -> Sequence[NewInput]:
+    """Have nothing more to say."""
+    return ()
+
+
 def ignore_event(event: Event) -> None:
     """Ignore an event."""
 
@@ -151,6 +164,9 @@ class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Has another agent do a part of the work, and comes back when that is done."""
     review: Callable[[ProposedCall], Awaitable[Verdict]] = nobody_to_ask
     """Asks a person about a call that is on record. On `Wait` the run ends without a terminal event."""
+    take_input: Callable[[], Awaitable[Sequence[NewInput]]] = no_input
+    """What was said to the agent since this was last called. A runtime that can give it to an agent at work asks
+    when the result of a call is on record; what it is given the agent gets, in this run or a later one of the job."""
     stream: TextStream = msgspec.field(default_factory=NoTextStream)
     """Takes the text of answers while they come in."""
 

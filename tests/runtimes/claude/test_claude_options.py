@@ -16,6 +16,7 @@ from nightherd.model.units import MicroUsd
 from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.runtimes.claude.capabilities import CLI, SDK
 from nightherd.runtimes.claude.launch import InFile, Launch
+from nightherd.runtimes.claude.new_input import user_message
 from nightherd.runtimes.claude.opening import Opening, begin_anew, completed, opening_of
 from nightherd.runtimes.claude.options import (
     ALWAYS,
@@ -23,7 +24,6 @@ from nightherd.runtimes.claude.options import (
     environment_of,
     launch_of,
     options_of,
-    user_message,
 )
 from nightherd.runtimes.claude.runtime import Run, run_instead
 from nightherd.wiring.fleets import load_fleet

@@ -11,7 +11,8 @@ from nightherd.model.journal.event import (
     ToolUseEvent,
 )
 from nightherd.model.journal.system import SystemSubtype
-from nightherd.runtimes.claude.memory import RECOUNT_LENGTH, SHOWN_EACH, recounted, since
+from nightherd.runtimes.claude.memory import since
+from nightherd.runtimes.claude.recount import RECOUNT_LENGTH, SHOWN_EACH, recounted
 
 BEFORE, NOW = JobId("job-2026-11-14-aaaaaa"), JobId("job-2026-11-15-bbbbbb")
 

@@ -29,12 +29,12 @@ from nightherd.model.change import Refused
 from nightherd.model.chat.changes import FinishTurn, NoteTurn
 from nightherd.model.chat.conversation import Conversation
 from nightherd.model.chat.message import ChatTurn, TurnStatus
-from nightherd.model.chat.post import PostKind, QueuedPost
+from nightherd.model.chat.post import PostKind, QueuedPost, post_id
 from nightherd.model.chat.settings import LogLevel as Detail
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.lost import ObservedJob, lost_text
-from nightherd.model.journal.event import SystemEvent
+from nightherd.model.journal.event import SystemEvent, messages_joined
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import Tail, TextTail
 from nightherd.views.jobs.jobs import observe_job
@@ -54,6 +54,7 @@ PROGRESS_AFTER_S = 1.0
 LOST_S = 2.0
 """How often it is looked whether a running job still has its worker."""
 NEXT = "What waited is answered now."
+JOINED = "I take what waited into account."
 NOTHING_WAITS = "Nothing waits any more."
 STATUS_OF = {
     JobStatus.COMPLETED: TurnStatus.ANSWERED,
@@ -103,6 +104,8 @@ class TurnFollower:
                 has_news = True
                 for event in events:
                     self._outputs.take(event)
+                    if messages_joined(event):
+                        await self._say_joined()
                     has_ended = (
                         isinstance(event, SystemEvent) and event.subtype is SystemSubtype.END
                     )
@@ -259,6 +262,14 @@ class TurnFollower:
             conversation=turn.conversation_id,
         )
         context.signals.posts.set()
+
+    async def _say_joined(self) -> None:
+        """Say that nothing waits any more: the agent was told it."""
+        reader = self._context.fleet.reader
+        texts = reader.find_post_texts(post_id(self.job_id, QUEUE))
+        waiting = reader.waiting_chat_messages(self._turn.conversation_id, 1)
+        if not waiting and texts is not None and texts.text != JOINED:
+            await self._note(self._posts.edit(QUEUE, JOINED))
 
     def _closing(self, job: Job | None, status: TurnStatus) -> Iterator[QueuedPost]:
         """What is said at the end, besides the answer."""

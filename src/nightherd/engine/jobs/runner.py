@@ -14,6 +14,7 @@ from contextlib import closing
 import msgspec
 from msgspec.structs import replace
 
+from nightherd.engine.chat.join_turn import TurnInput, input_for_turn
 from nightherd.engine.chat.send_file import servers_for_turn
 from nightherd.engine.children import is_unwanted
 from nightherd.engine.contexts import WorkerContext
@@ -50,7 +51,7 @@ from nightherd.model.journal.event import describe
 from nightherd.model.journal.system import Suspension, Warned
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.sessions.session import Session, move_of
-from nightherd.ports import Journal, RuntimeRequest
+from nightherd.ports import Journal, RuntimeRequest, no_input
 
 
 async def run_job(
@@ -165,6 +166,8 @@ class JobRunner(msgspec.Struct, kw_only=True):
     workspace: JobWorkspace
     before: Tally = msgspec.field(default_factory=Tally)
     """What earlier executions left on record."""
+    input: TurnInput | None = None
+    """What people say while the agent is at work; None for a job that answers no conversation."""
     has_requested: bool = False
     """Whether the runtime has been asked to run: from then on, the job's rows may have changed."""
     closing: Sequence[Change] = ()
@@ -249,6 +252,9 @@ class JobRunner(msgspec.Struct, kw_only=True):
     async def _loop(self, begun: Begun) -> Stop | None:
         """Let the runtime run; return how it ended or why it waits, None when the job is handed over."""
         job, context = self.job, self.context
+        self.input = input_for_turn(job, self.agent, self.recorder, context)
+        if self.input is not None and job.epoch > 1:
+            await self.input.rejoin()
         stop: Stop | None = await finish_ending(job, self.agent, self.recorder, context)
         if stop is None and is_unwanted(job, context.reader):
             stop = CANCELLED
@@ -303,6 +309,7 @@ class JobRunner(msgspec.Struct, kw_only=True):
             environment=self.workspace.environment(request.environment),
             workspace=self.workspace.top,
             borrowed=self.workspace.borrowed,
+            take_input=no_input if self.input is None else self.input.take,
             injected_servers=(
                 *self.injected,
                 *servers_for_turn(self.job, self.agent, self.workspace.top, self.context),

@@ -62,9 +62,13 @@ class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JoinTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages that wait were given to the job of the turn that runs."""
+    """Messages that wait are in the job of the turn that runs: they are in its journal already.
+
+    Refused when the execution does not own the job any more, and when those messages are not the first ones that wait.
+    """
 
     job_id: JobId
+    epoch: int
     messages: tuple[ChatMessageId, ...]
     at: datetime
 

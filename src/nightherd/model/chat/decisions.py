@@ -40,6 +40,7 @@ from nightherd.model.chat.message import (
 )
 from nightherd.model.chat.post import OutboxPost, PostKind, PostTexts
 from nightherd.model.chat.post_decisions import dropped, queued_rows, wanted_rows
+from nightherd.model.decisions.around import owned
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.job import Job
@@ -149,9 +150,11 @@ def start_turn(change: StartTurn, rows: Rows) -> Answer:
 def join_turn(change: JoinTurn, rows: Rows) -> Answer:
     """The messages belong to the turn that runs."""
     turn = rows.get(ChatTurn, change.job_id)
-    job = rows.get(Job, change.job_id)
-    if turn is None or job is None:
+    if turn is None:
         return Refused(why=Why.MISSING, message=f"there is no turn of job {change.job_id}")
+    job = owned(change.job_id, change.epoch, rows)
+    if isinstance(job, Refused):
+        return job
     if not turn.is_open:
         return Refused(why=Why.STATUS, message=f"the turn of job {turn.job_id} is {turn.status}")
     taken = _first_waiting(turn.conversation_id, change.messages, rows)

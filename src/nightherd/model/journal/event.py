@@ -8,6 +8,7 @@ a group without its end is partial output, never history. An `error` line belong
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -167,6 +168,15 @@ def by_hand(event: MessageEvent) -> MessageEvent:
 def is_by_hand(event: Event) -> bool:
     """Return whether the event was added outside nightherd."""
     return event.extra is not None and event.extra.get("by") == "hand"
+
+
+def messages_joined(event: Event) -> Sequence[str]:
+    """Return the ids of the chat messages that the agent was told with this event, while it was at work."""
+    match event:
+        case SystemEvent(subtype=SystemSubtype.USER_INPUT, extra={"messages": [*ids]}):
+            return ids
+        case _:
+            return ()
 
 
 def mark_appended(event: Event) -> Event:

@@ -124,6 +124,8 @@ class UserInput(Payload, frozen=True, kw_only=True, omit_defaults=True):
     subtype: ClassVar[SystemSubtype] = SystemSubtype.USER_INPUT
     by: str | None = None
     """`hand` when the prompt was given outside nightherd, in the runtime itself; its answers are marked too."""
+    messages: tuple[str, ...] = ()
+    """Ids of the chat messages that were said while the agent was at work on the prompt; empty for a prompt."""
 
 
 class ToolProgress(Payload, frozen=True, kw_only=True, omit_defaults=True):

@@ -21,8 +21,9 @@ from nightherd.model.journal.event import ErrorEvent
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, POLL_S, Gate, GatedCall
 from nightherd.runtimes.claude.mcp import injected_servers
+from nightherd.runtimes.claude.new_input import NewInputs, user_message
 from nightherd.runtimes.claude.opening import Opening
-from nightherd.runtimes.claude.options import as_line, launch_of, unapproved, user_message
+from nightherd.runtimes.claude.options import as_line, launch_of, unapproved
 from nightherd.runtimes.claude.outcome import MISSING_CLI, unusable
 from nightherd.runtimes.claude.process import ENVIRONMENT, ClaudeProcess, Duty, parsed
 from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
@@ -58,10 +59,10 @@ class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
 class ControlledClaude:
     """One `claude` that has been started, is asked one thing, and asks the gate before each call."""
 
-    def __init__(self, process: ClaudeProcess, gate: Gate) -> None:
+    def __init__(self, process: ClaudeProcess, gate: Gate, duty: Duty) -> None:
         self._process = process
         self._gate = gate
-        self._duty = Duty()
+        self._duty = duty
         self._waiting: list[_Waiting] = []
         self._held: Mapping[str, Any] | None = None
         """What it is told when it is known what becomes of a call that waited for a person."""
@@ -69,11 +70,11 @@ class ControlledClaude:
         """Why it was not asked, if it was not."""
 
     async def heard(
-        self, first: Mapping[str, Any] | None
+        self, first: Mapping[str, Any] | None, inputs: NewInputs
     ) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
-        """Ask it `first`; everything it says, but for what is between it and the gate."""
+        """Ask it `first`; everything it says, but for what is between it and the gate. It is told `inputs` too."""
         lines = self._process.reader()
-        await self._write(INITIALIZE)
+        await self.write(INITIALIZE)
         while True:
             line: bytes | None = None
             has_to_look = self._waiting or self._gate.expects_deferred
@@ -85,6 +86,7 @@ class ControlledClaude:
                     yield message
                 elif not await self._is_control(message, first):
                     yield message
+                    await inputs.after(message)
                     await self._see(message)
                 elif (unannounced := self._gate.read(message)) is not None:
                     yield unannounced
@@ -133,7 +135,7 @@ class ControlledClaude:
             self._held = first
             self._duty.holds_prompt = first is not None
         elif first is not None:
-            await self._write(first)
+            await self.write(first)
 
     async def _take(self, name: str, request: Mapping[str, Any]) -> None:
         match request:
@@ -153,7 +155,7 @@ class ControlledClaude:
         if self._held is not None and not (self._gate.expects_deferred or self._gate.is_waiting):
             held, self._held = self._held, None
             self._duty.release_prompt()
-            await self._write(held)
+            await self.write(held)
         for one in tuple(self._waiting):
             answer = await self._gate.decide(one.call, anyio.current_time() - one.since)
             if answer is not None:
@@ -161,11 +163,10 @@ class ControlledClaude:
                 await self._respond(one.request, {"subtype": "success", "response": answer})
 
     async def _respond(self, name: str, response: Mapping[str, Any]) -> None:
-        await self._write(
-            {"type": "control_response", "response": {"request_id": name, **response}}
-        )
+        await self.write({"type": "control_response", "response": {"request_id": name, **response}})
 
-    async def _write(self, message: Mapping[str, Any]) -> None:
+    async def write(self, message: Mapping[str, Any]) -> None:
+        """It reads `message` next."""
         try:
             await self._process.write(as_line(message))
         except BrokenPipeError:  # it has ended; `settle` says why
@@ -208,6 +209,10 @@ class CliConversation:
         self._keepers = keepers
         self._grace = grace
         self._gate = gate
+        self._duty = Duty()
+        self.inputs = NewInputs(request, gate, self._duty, self._tell)
+        """What it is told while it is at work."""
+        self._claude: ControlledClaude | None = None
         self.failure: ErrorEvent = MISSING_CLI
         """Why there was no result, once it has ended without one."""
         self.late_result: Mapping[str, Any] | None = None
@@ -232,13 +237,13 @@ class CliConversation:
                 injected=always,
             )
             process = ClaudeProcess(launch, self._keepers, self._grace)
-            claude = ControlledClaude(process, self._gate)
+            self._claude = claude = ControlledClaude(process, self._gate, self._duty)
             try:
                 await process.start()
                 if process.has_started:
                     told = self._opening.prompt_text
                     first = user_message(told) if told else None
-                    async with aclosing(claude.heard(first)) as heard:
+                    async with aclosing(claude.heard(first, self.inputs)) as heard:
                         async for message in heard:
                             yield message
                     if claude.refusal is None:
@@ -247,3 +252,7 @@ class CliConversation:
                 self._gate.close()
                 await process.close()
                 self.failure = claude.refusal or process.failure
+
+    async def _tell(self, message: Mapping[str, Any]) -> None:
+        if self._claude is not None:
+            await self._claude.write(message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import dropwhile, takewhile
+from itertools import dropwhile
 from typing import Any
 
 import msgspec
@@ -19,9 +19,10 @@ from nightherd.model.journal.event import (
     ToolResultEvent,
     ToolUseEvent,
     is_by_hand,
+    messages_joined,
     payload_of,
 )
-from nightherd.model.journal.message import Message, Speaker, result_text, whole_messages
+from nightherd.model.journal.message import result_text
 from nightherd.model.journal.system import Init, SystemSubtype, ToolProgress
 from nightherd.runtimes.claude.deferred import NOT_RUN, NOT_RUN_RESULT
 
@@ -50,6 +51,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """Calls on the chain without any result: newer versions keep them, older ones drop them."""
     asked: tuple[str, ...] = ()
     """What the user said, as far as the model will see it."""
+    inputs: frozenset[str] = frozenset()
+    """Names of what was said to Claude while it was at work, and that it has read in between."""
     unanswered: tuple[str, ...] = ()
     """Of these, what follows the last answer."""
     resume_at: str | None = None
@@ -70,6 +73,7 @@ def read_memory(transcript: Iterable[bytes], is_note: Callable[[str], bool]) -> 
     spoken = [line for line in lines if _is_spoken(line)]
     chain = [line for line in _chain(lines) if _is_spoken(line)]
     kept = _without_unanswered_notes(chain, is_note)
+    resume_at = str(kept[-1]["uuid"]) if kept and len(kept) < len(chain) else None
     results = {
         str(block.get("tool_use_id")): block
         for line in spoken
@@ -86,7 +90,8 @@ def read_memory(transcript: Iterable[bytes], is_note: Callable[[str], bool]) -> 
         open_calls=frozenset(_calls(kept)) - results.keys(),
         asked=tuple(text for line in kept if (text := _asked(line))),
         unanswered=tuple(text for line in _after_last_answer(kept) if (text := _asked(line))),
-        resume_at=str(kept[-1]["uuid"]) if kept and len(kept) < len(chain) else None,
+        inputs=frozenset(_inputs(lines if resume_at is None else lines[: lines.index(kept[-1])])),
+        resume_at=resume_at,
     )
 
 
@@ -161,6 +166,15 @@ def _calls(lines: Iterable[Line]) -> Iterator[str]:
                 yield str(block.get("id"))
 
 
+def _inputs(lines: Iterable[Line]) -> Iterator[str]:
+    for line in lines:
+        match line:
+            case {"attachment": {"type": "queued_command", "source_uuid": str(uuid)}}:
+                yield uuid
+            case _:
+                pass
+
+
 def _asked(line: Line) -> str:
     """What the user said in this line; nothing for an answer or a result."""
     return "\n\n".join(_texts(line)) if line["type"] == "user" else ""
@@ -204,6 +218,7 @@ BACKGROUND = (
     "These were running in the background and ended with the process, unfinished. "
     "You will not be notified about them:"
 )
+NOT_READ = "This was said to you while you were at work, and it did not get into this conversation. Take it into account:"
 SHOWN = 4_000
 """Characters of one answer, call or result."""
 MOST = 100
@@ -237,6 +252,8 @@ class _Known:
         self.said: list[AssistantEvent] = []
         self.calls: dict[str, ToolUseEvent] = {}
         self.results: dict[str, ToolResultEvent] = {}
+        self.inputs: dict[str, str] = {}
+        """What was said to it while it was at work, by name."""
         self.not_run: dict[str, ToolUseEvent] = {}
         """Calls that waited for a person and were not kept."""
         self.tasks: dict[str, str] = {}
@@ -256,6 +273,8 @@ class _Known:
                 self.results[call] = event
             case AssistantEvent(content=str(), uuid=str(), partial=None | False):
                 self.said.append(event)
+            case SystemEvent(uuid=str(uuid), content=str(text)) if messages_joined(event):
+                self.inputs[uuid] = text
             case SystemEvent(subtype=SystemSubtype.INIT | SystemSubtype.TOOL_PROGRESS):
                 self._see_tasks(event)
             case _:
@@ -305,6 +324,13 @@ def _sections(known: _Known, memory: Memory, keeps_open_calls: Callable[[], bool
     ]
     if tasks:
         yield from [BACKGROUND, *tasks[-MOST:]]
+    unread = [
+        f"{text}\n(message {uuid})"
+        for uuid, text in known.inputs.items()
+        if uuid not in memory.uuids | memory.inputs and not memory.mentions(uuid)
+    ]
+    if unread:
+        yield from [NOT_READ, *unread]
 
 
 def _is_known(call: str, memory: Memory) -> bool:
@@ -330,66 +356,10 @@ def _with_result(known: _Known, call: str) -> str:
     return f"{_call(known, call)} {how}:\n{result_text(result)[:SHOWN]}"
 
 
-ASKED, YOU_SAID, CALLED = "You were asked:", "You said:", "You called {tool} {input}"
-SHOWN_EACH = 4_000
-"""Characters of one message, or of one call."""
-RECOUNT_LENGTH = 100_000
-"""Characters of all of it; the latest count."""
-
-
-def recounted(history: Iterable[Event], job_id: JobId) -> str | None:
-    """What was said before that job, first to last, in words for the agent; None when nothing was.
-
-    Of a long conversation the latest part is given word for word, and how much was before it.
-    """
-    before = takewhile(lambda event: not _is_of(event, job_id), history)
-    own = (event for event in before if not _is_of_a_subagent(event))
-    accounts = [account for one in whole_messages(own) if (account := _account(one))]
-    kept: list[str] = []
-    room = RECOUNT_LENGTH
-    for account in reversed(accounts):
-        room -= len(account)
-        if kept and room < 0:
-            break
-        kept.append(account)
-    left_out = len(accounts) - len(kept)
-    if left_out:
-        kept.append(f"({left_out} earlier messages are left out here.)")
-    return "\n\n".join(reversed(kept)) or None
-
-
 def since(history: Iterable[Event], job_id: JobId) -> Iterator[Event]:
     """What was said from that job's beginning on."""
-    return dropwhile(lambda event: not _is_of(event, job_id), history)
+    return dropwhile(lambda event: not is_of(event, job_id), history)
 
 
-def _is_of(event: Event, job_id: JobId) -> bool:
+def is_of(event: Event, job_id: JobId) -> bool:
     return event.execution is not None and event.execution.rpartition(".")[0] == job_id
-
-
-def _is_of_a_subagent(event: Event) -> bool:
-    """The messages of a subagent are in a conversation of its own."""
-    return not isinstance(event, ErrorEvent) and event.parent_tool_use_id is not None
-
-
-def _account(message: Message) -> str:
-    match message.speaker:
-        case Speaker.USER:
-            return _under(ASKED, message.text)
-        case Speaker.TOOL:
-            return "\n\n".join(
-                _under("It succeeded:" if one.success else "It failed:", result_text(one))
-                for one in message.results
-            )
-        case Speaker.ASSISTANT:
-            calls = [
-                CALLED.format(tool=one.tool_name, input=json.dumps(one.input))[:SHOWN_EACH]
-                for one in message.calls
-            ]
-            return "\n\n".join(
-                [*([_under(YOU_SAID, message.text)] if message.text else []), *calls]
-            )
-
-
-def _under(heading: str, text: str) -> str:
-    return f"{heading}\n{text[:SHOWN]}"

@@ -14,6 +14,7 @@ from itertools import dropwhile
 import msgspec
 from msgspec.structs import replace
 
+from nightherd.model.ids import JobId
 from nightherd.model.jobs.outcome import EXIT_OF_CODE
 from nightherd.model.journal.event import (
     AssistantEvent,
@@ -24,12 +25,14 @@ from nightherd.model.journal.event import (
     ToolUseEvent,
     is_by_hand,
     is_message,
+    messages_joined,
     payload_of,
 )
 from nightherd.model.journal.system import Init, SystemSubtype
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.deferred import DeferredCall, not_run, waiting_calls
-from nightherd.runtimes.claude.memory import Memory, missing_from_transcript, recounted, since
+from nightherd.runtimes.claude.memory import Memory, is_of, missing_from_transcript, since
+from nightherd.runtimes.claude.recount import recounted
 
 
 class Why(StrEnum):
@@ -140,7 +143,11 @@ def completed(
     missing = None
     if memory is not None:
         kept = opening.deferred if opening.is_own_deferred else None
-        told = [event for event in history if not _is_about(event, kept)]
+        told = [
+            event
+            for event in history
+            if not (_is_about(event, kept) or _is_for_another(event, request.job_id))
+        ]
         missing = missing_from_transcript(told, memory, keeps_open_calls)
     if opening.is_fork:
         opening = replace(opening, at_uuid=_fork_point(opening.at_uuid, history, memory))
@@ -186,6 +193,11 @@ def _is_about(event: Event, deferred: DeferredCall | None) -> bool:
     if deferred is None or not isinstance(event, ToolUseEvent | ToolResultEvent):
         return False
     return event.tool_use_id == deferred.call
+
+
+def _is_for_another(event: Event, job_id: JobId) -> bool:
+    """Whether it was said to the agent during another job, and ended with that one."""
+    return bool(messages_joined(event)) and not is_of(event, job_id)
 
 
 def _results_of(opening: Opening, request: RuntimeRequest) -> list[Event]:

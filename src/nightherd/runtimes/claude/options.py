@@ -24,6 +24,7 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.deferred import hook_settings
 from nightherd.runtimes.claude.launch import InFile, Launch, Option
 from nightherd.runtimes.claude.mcp import allowed_tools, mcp_environment, mcp_options, tools_of
+from nightherd.runtimes.claude.new_input import takes_input
 from nightherd.runtimes.claude.opening import Opening
 
 STREAMING = (
@@ -33,6 +34,8 @@ STREAMING = (
     # Shows whether a long answer has stalled, and what each answer used in the end.
     Option("include-partial-messages"),
 )
+REPLAY = Option("replay-user-messages")
+"""Has Claude say when it has read what it was told."""
 
 MODES = {"delegate": "dontAsk", "manual": "default"}
 """Modes that not every version knows, and the name for the same that all of them do."""
@@ -74,6 +77,7 @@ def launch_of(
                 protected=request.protected,
             ),
             *mcp_options(agent, injected or {}),
+            *((REPLAY,) if takes_input(request) else ()),
             *more_options,
         ),
         environment={
@@ -185,16 +189,6 @@ def environment_of(given: Mapping[str, str]) -> dict[str, str]:
     """The whole environment of the process."""
     kept = {name: value for name, value in given.items() if name not in NOT_INHERITED}
     return {**UNLESS_SAID, **kept, **ALWAYS}
-
-
-def user_message(text: str) -> dict[str, Any]:
-    """What asks for `text`. Claude reads it as it is, whatever it begins with."""
-    return {
-        "type": "user",
-        "message": {"role": "user", "content": [{"type": "text", "text": text}]},
-        "parent_tool_use_id": None,
-        "session_id": "",
-    }
 
 
 def unapproved(tool: str) -> str:

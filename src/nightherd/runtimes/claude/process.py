@@ -226,6 +226,10 @@ class Duty:
         self._has_tasks = False
         self._is_deferred = False
         """Whether a call was put off: what runs in the background ends with the process, too."""
+        self.owed: set[str] = set()
+        """Names of what it was told while it was at work and has not read yet."""
+        self.is_held = False
+        """Whether somebody is about to tell it something."""
         self.holds_prompt = False
         """Whether it is told something more when it is known what becomes of a call that waited for a person."""
 
@@ -235,7 +239,13 @@ class Duty:
         if self._is_deferred:
             return True
         is_idle = not self._has_tasks and self._state in (None, "idle")
-        return self._has_result and is_idle and not self.holds_prompt
+        is_told = self.holds_prompt or self.is_held or self.owed
+        return self._has_result and is_idle and not is_told
+
+    @property
+    def has_result(self) -> bool:
+        """Whether it has answered what it read last."""
+        return self._has_result
 
     def release_prompt(self) -> None:
         """It has been told what was held back, and owes an answer to that."""
@@ -247,6 +257,9 @@ class Duty:
             case {"type": "result"}:
                 self._has_result = True
                 self._is_deferred = message.get("stop_reason") == "tool_deferred"
+            case {"type": "user", "isReplay": True, "uuid": str(uuid)} if uuid in self.owed:
+                self.owed.discard(uuid)
+                self._has_result = False
             case {"type": "system", "subtype": "session_state_changed", "state": str(state)}:
                 self._state = state
             case {"type": "system", "subtype": "background_tasks_changed"}:
@@ -262,3 +275,16 @@ def parsed(line: bytes) -> bytes | dict[str, Any]:
     except ValueError:
         return line
     return message if isinstance(message, dict) else line
+
+
+def begins_turn(said: bytes | Mapping[str, Any]) -> bool:
+    """Whether Claude begins another turn with this, for something that it was notified of."""
+    match said:
+        case {"type": "assistant" | "stream_event"}:
+            return True
+        case {"type": "system", "subtype": "init"}:
+            return True
+        case {"type": "system", "subtype": "session_state_changed", "state": "running"}:
+            return True
+        case _:
+            return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -31,6 +31,7 @@ from nightherd.runtimes.claude.installation import (
     version_text,
 )
 from nightherd.runtimes.claude.mcp import longest_call
+from nightherd.runtimes.claude.new_input import NewInputs
 from nightherd.runtimes.claude.opening import (
     Opening,
     begin_anew,
@@ -39,10 +40,11 @@ from nightherd.runtimes.claude.opening import (
     records_of,
 )
 from nightherd.runtimes.claude.outcome import cannot_wait, not_proposed, stalled
+from nightherd.runtimes.claude.process import begins_turn
 from nightherd.runtimes.claude.review import PEOPLE, waits_for_people, with_review
 from nightherd.runtimes.claude.transcripts.claude_files import ClaudeFiles, OwnFiles, SharedFiles
 from nightherd.runtimes.claude.transcripts.places import config_directory, transcript_path
-from nightherd.runtimes.claude.translate import Translator, begins_turn
+from nightherd.runtimes.claude.translate import Translator
 from nightherd.runtimes.claude.usage_limit import UsageLimits, zone_of
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.keeper.place import FilesThere
@@ -60,6 +62,10 @@ LINGER = timedelta(seconds=30)
 
 class Conversation(Protocol):
     """One `claude` being talked to."""
+
+    @property
+    def inputs(self) -> NewInputs:
+        """What it is told while it is at work."""
 
     @property
     def failure(self) -> ErrorEvent:
@@ -281,13 +287,23 @@ class ClaudeRuntime(ABC):
                     gate.is_waiting and translator.has_result and begins_turn(said)
                 ):
                     break
-                for message in (*gate.take_denials(), said):
-                    for event in translator.hear(message):
-                        yield event
+                if conversation.inputs.is_read(said):
+                    translator.go_on()
+                for event in _translated((*gate.take_denials(), said), translator):
+                    yield event
+        if conversation.inputs.has_unread:
+            translator.go_on()
         for event in translator.finish(gate.take_denials(), is_waiting=gate.is_waiting):
             yield event
         if not translator.has_result and not gate.is_waiting:
             yield failure or conversation.failure
+
+
+def _translated(
+    messages: Iterable[bytes | Mapping[str, Any]], translator: Translator
+) -> Iterator[Event]:
+    for message in messages:
+        yield from translator.hear(message)
 
 
 def _recorded(

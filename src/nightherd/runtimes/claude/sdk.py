@@ -41,8 +41,9 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, POLL_S, Gate
 from nightherd.runtimes.claude.launch import Option
 from nightherd.runtimes.claude.mcp import injected_servers
+from nightherd.runtimes.claude.new_input import NewInputs, user_message
 from nightherd.runtimes.claude.opening import Opening
-from nightherd.runtimes.claude.options import launch_of, unapproved, user_message
+from nightherd.runtimes.claude.options import launch_of, unapproved
 from nightherd.runtimes.claude.outcome import not_answering, unusable
 from nightherd.runtimes.claude.process import ENVIRONMENT as CLAUDE_ENVIRONMENT
 from nightherd.runtimes.claude.process import ClaudeProcess, Duty, parsed
@@ -160,9 +161,13 @@ class KeptTransport(Transport):
             if message.get("type") == "result":
                 self.last_result = message
             self.duty.see(message)
-            if self.duty.is_done:
-                self.owes_nothing.set()
-                await self._process.end_input()
+            await self.end_if_done()
+
+    async def end_if_done(self) -> None:
+        """Close its input once it owes nothing more."""
+        if self.duty.is_done:
+            self.owes_nothing.set()
+            await self._process.end_input()
 
 
 ENVIRONMENT = {
@@ -225,6 +230,8 @@ class SdkConversation:
         self._transport = KeptTransport(self._process, gate, end_s=self._grace_s)
         options = sdk_options(request, store, gate)
         self._client = ClaudeSDKClient(options, transport=self._transport)
+        self.inputs = NewInputs(request, gate, self._transport.duty, self._write)
+        """What it is told while it is at work."""
         self._is_over = False
         self._refusal: ErrorEvent | None = None
 
@@ -246,13 +253,19 @@ class SdkConversation:
                 async with aclosing(self._transport.heard()) as heard:
                     async for message in heard:
                         yield message
+                        await self.inputs.after(message)
+                        await self._transport.end_if_done()
                         await self._tell()
                 await self._process.settle()
             self._is_over = True
         finally:
-            self._gate.close()
             with anyio.CancelScope(shield=True):
-                if not self._is_over and not self._gate.is_waiting:
+                if self.inputs.has_unread:
+                    # Interrupted, or refused a call, it would go on with what it has not read yet.
+                    await self._process.close()
+                self._gate.close()
+                is_stopped = self._is_over or self.inputs.has_unread
+                if not is_stopped and not self._gate.is_waiting:
                     await self._interrupt()
                 self._transport.stop_listening()
                 await self._client.disconnect()
@@ -279,8 +292,11 @@ class SdkConversation:
         duty = self._transport.duty
         if duty.holds_prompt and not (self._gate.expects_deferred or self._gate.is_waiting):
             duty.release_prompt()
-            with suppress(CLIConnectionError):  # it has ended; `settle` finds out why
-                await self._client.query(_once(user_message(self._text)))
+            await self._write(user_message(self._text))
+
+    async def _write(self, message: Mapping[str, Any]) -> None:
+        with suppress(CLIConnectionError):  # it has ended; `settle` finds out why
+            await self._client.query(_once(message))
 
     async def _interrupt(self) -> None:
         """Have it stop what it is doing and keep what it said; not for longer than the grace."""

@@ -83,6 +83,8 @@ class Translator:
         self._init: Init | None = None
         self._servers = ServerNews()
         self._result: Message | None = None
+        self._counted: Message | None = None
+        """The last result, whether Claude has gone on after it or not."""
         self._failed: Message | None = None
         self._api_error = ApiError()
         self._denials = Denials()
@@ -103,6 +105,10 @@ class Translator:
     def has_open_tasks(self) -> bool:
         """Whether something runs in the background that another answer may come from."""
         return self._open_tasks > 0
+
+    def go_on(self) -> None:
+        """Claude has been told something more: what it said was not how the run came out."""
+        self._result = None
 
     def hear(self, said: bytes | Message) -> Iterator[Event]:
         """The events of one line of output, or of the message that was in it."""
@@ -167,7 +173,7 @@ class Translator:
         It stands for an answer that was cut off, and is no history. Its cost takes the place of what was only
         estimated: where that was too much, it is below nothing.
         """
-        if result is None or self.has_result:
+        if result is None or result is self._counted:
             return None
         self._spending.add(result)
         return self._rest()
@@ -325,7 +331,7 @@ class Translator:
         yield from self._answers.close()
         yield from self._denials.in_result(message)
         self._spending.add(message)
-        self._result = message
+        self._result = self._counted = message
         if message.get("is_error") or message.get("subtype") != "success":
             self._failed = self._failed or message
 
@@ -357,19 +363,6 @@ class Translator:
         "rate_limit_event": _rate_limit,
         "error": _error,
     }
-
-
-def begins_turn(said: bytes | Message) -> bool:
-    """Whether Claude begins another turn with this, for something that it was notified of."""
-    match said:
-        case {"type": "assistant" | "stream_event"}:
-            return True
-        case {"type": "system", "subtype": "init"}:
-            return True
-        case {"type": "system", "subtype": "session_state_changed", "state": "running"}:
-            return True
-        case _:
-            return False
 
 
 def _user_input(block: Any) -> SystemEvent | None:

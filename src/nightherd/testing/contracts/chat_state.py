@@ -161,16 +161,23 @@ async def check_turn_ends_once_with_its_answer(state: OpenState) -> None:
 
 
 async def check_messages_join_the_turn_that_runs(state: OpenState) -> None:
-    await must_apply(state, said(1), turn(1, 1), said(2))
-    second = (said(2).message.id,)
-    await must_apply(state, JoinTurn(job_id=job_id(1), messages=second, at=LATER))
-    again = await must_refuse(state, JoinTurn(job_id=job_id(1), messages=second, at=LATER))
+    def join(number: int, *, epoch: int = 1) -> JoinTurn:
+        ids = (said(number).message.id,)
+        return JoinTurn(job_id=job_id(1), epoch=epoch, messages=ids, at=LATER)
 
-    assert again.why is Why.STALE
+    await must_apply(state, said(1), turn(1, 1), said(2))
+    early = await must_refuse(state, join(2, epoch=0))
+    await must_apply(state, start(1))
+    old = await must_refuse(state, join(2, epoch=0))
+    none = await must_refuse(state, join(3))
+    await must_apply(state, join(2))
+    again = await must_refuse(state, join(2))
+
+    assert (early.why, old.why) == (Why.STATUS, Why.FENCED)
+    assert (none.why, again.why) == (Why.STALE, Why.STALE)
     assert len(state.reader.chat_messages_of_job(job_id(1))) == 2
-    await must_apply(state, finish(1), said(3))
-    third = (said(3).message.id,)
-    over = await must_refuse(state, JoinTurn(job_id=job_id(1), messages=third, at=LATER))
+    await must_apply(state, settle(1), finish(1), said(3))
+    over = await must_refuse(state, join(3))
     assert over.why is Why.STATUS
 
 
