@@ -256,7 +256,7 @@ class Translator:
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
         parent, uuid = _text(message.get("parent_tool_use_id")), _text(message.get("uuid"))
         for block in blocks:
-            event = self._tool_result(block, parent) or _user_input(block)
+            event = _tool_result(block, parent, self._answers.turn) or _user_input(block)
             if isinstance(event, ToolResultEvent):
                 yield from self._denials.in_tool_result(event.tool_use_id, event.error)
             if event is not None and not self._is_known(event):
@@ -268,19 +268,6 @@ class Translator:
         if self._answered is None or not isinstance(event, ToolResultEvent):
             return False
         return event.tool_use_id == self._answered and not event.success
-
-    def _tool_result(self, block: Any, parent: str | None) -> ToolResultEvent | None:
-        if not isinstance(block, Mapping) or block.get("type") != "tool_result":
-            return None
-        failed = bool(block.get("is_error"))
-        result = block.get("content")
-        return ToolResultEvent(
-            tool_use_id=_text(block.get("tool_use_id")),
-            result=result,
-            success=not failed,
-            error=_first_line(result) if failed else None,
-            turn=None if parent is not None else self._answers.turn,
-        )
 
     def _stream_event(self, message: Message) -> Iterator[Event]:
         parent = _text(message.get("parent_tool_use_id"))
@@ -363,6 +350,20 @@ class Translator:
         "rate_limit_event": _rate_limit,
         "error": _error,
     }
+
+
+def _tool_result(block: Any, parent: str | None, turn: int) -> ToolResultEvent | None:
+    if not isinstance(block, Mapping) or block.get("type") != "tool_result":
+        return None
+    failed = bool(block.get("is_error"))
+    result = block.get("content")
+    return ToolResultEvent(
+        tool_use_id=_text(block.get("tool_use_id")),
+        result=result,
+        success=not failed,
+        error=_first_line(result) if failed else None,
+        turn=None if parent is not None else turn,
+    )
 
 
 def _user_input(block: Any) -> SystemEvent | None:
