@@ -172,7 +172,7 @@ async def _answer(folder: Path, messages: Sequence[str], probe: Probe, script: s
     fleet = fleet_in(folder, script, SETTINGS)
     platform, state_dir = FilePlatform(folder), folder / ".nightherd"
     async with open_worker(state_dir, fleet, {}) as context:
-        worker = make_worker_loop(fleet, context, _silent(), leaves_when_idle=False)
+        worker = make_worker_loop(fleet, context, silent(), leaves_when_idle=False)
         connection = FileConnection(platform, messages)
 
         def open_bot(settings: BotSettings, fleet: FleetContext, bots: Bots) -> ChatContext:
@@ -192,12 +192,13 @@ async def _answer(folder: Path, messages: Sequence[str], probe: Probe, script: s
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.work)
             tasks.start_soon(bots.run)
-            while not _is_answered(context, len(messages)):  # noqa: ASYNC110 (it looks at what is on record)
+            while not is_answered(context, len(messages)):  # noqa: ASYNC110 (it looks at what is on record)
                 await anyio.sleep(LOOK_S)
             tasks.cancel_scope.cancel()
 
 
-def _is_answered(context: WorkerContext, count: int) -> bool:
+def is_answered(context: WorkerContext, count: int) -> bool:
+    """Whether so many messages were said, and everything is answered and sent."""
     reader = context.reader
     taken = reader.list_chat_messages(conversation_id(BOT, HERE), count + 1)
     return len(taken) == count and not (
@@ -211,7 +212,9 @@ def _fail(text: str) -> None:
     raise AssertionError(text)
 
 
-def _silent() -> WorkerReports:
+def silent() -> WorkerReports:
+    """Reports that nobody reads."""
+
     def nothing(*_: Any) -> None:
         """Nobody watches."""
 
