@@ -6,23 +6,24 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.chat.command_texts import config_text, help_text, session_text, tools_text
 from nightherd.engine.chat.context import ChatContext
 from nightherd.engine.chat.runs import start_run, workflows_text
+from nightherd.engine.operations.jobs import finish_cancel
 from nightherd.engine.operations.new_job import JobDraft, session_key_of
-from nightherd.engine.operations.perform import perform
-from nightherd.engine.operations.requests import Cancel
 from nightherd.errors import RefusedError
 from nightherd.model.change import Refused, Why
 from nightherd.model.chat.accept import Spoken
-from nightherd.model.chat.changes import ResetConversation
+from nightherd.model.chat.changes import EditPost, RecordMessage, ResetConversation
 from nightherd.model.chat.commands import HOW_TO_CALL, ParsedCommand, split_skill
 from nightherd.model.chat.conversation import Conversation, conversation_id, session_channel
 from nightherd.model.chat.files import shown_name
 from nightherd.model.chat.message import ChatMessage
 from nightherd.model.chat.prompt import author, skill_prompt
 from nightherd.model.chat.settings import SessionScope
+from nightherd.model.jobs.changes import CancelJob
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.sessions.session import Session
 from nightherd.model.text import counted
@@ -33,6 +34,7 @@ MOST_SHOWN = 5
 MOST_COUNTED = 1_000
 """Turns that `usage` adds up, the latest ones."""
 NOTHING_RUNS = "Nothing is running here."
+ENDED = "It has ended already."
 
 
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +46,14 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent is asked because of it; None for nothing."""
     details: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What belongs to that: see `ChatMessageTexts.details`."""
+    effect: CancelJob | ResetConversation | None = None
+    """What is changed by it, not before it is recorded."""
+    otherwise: str = ""
+    """What the person is told where that is not possible any more."""
+
+
+Record = Callable[[CommandResult], RecordMessage]
+"""Makes the change that records a command with what the person is told."""
 
 
 class Here(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +106,14 @@ class Here(msgspec.Struct, frozen=True, kw_only=True):
         return f"`{HOW_TO_CALL[self.context.settings.platform]}{name}`"
 
 
-async def carry_out(parsed: ParsedCommand, spoken: Spoken, context: ChatContext) -> CommandResult:
-    """Carry out a command of a person who may use the bot there. `NightherdError` when it cannot be done."""
+async def carry_out(
+    parsed: ParsedCommand, spoken: Spoken, context: ChatContext, record: Record | None = None
+) -> CommandResult:
+    """Carry out a command of a person who may use the bot there. `NightherdError` when it cannot be done.
+
+    What it changes is recorded together with what `record` makes: so a command that is delivered again changes
+    nothing else.
+    """
     here = Here(command=parsed, spoken=spoken, context=context)
     command = _COMMANDS.get(parsed.name)
     if command is None:
@@ -105,7 +121,34 @@ async def carry_out(parsed: ParsedCommand, spoken: Spoken, context: ChatContext)
         text = f"There is no command `{name}`. {here.call('help')} lists them."
         return CommandResult(text=text)
     result = await command(here)
-    return msgspec.structs.replace(result, text=str(context.fleet.secrets.mask(result.text)))
+    result = replace(result, text=str(context.fleet.secrets.mask(result.text)))
+    return result if result.effect is None else await _take_effect(result, here, record)
+
+
+async def _take_effect(result: CommandResult, here: Here, record: Record | None) -> CommandResult:
+    context, effect = here.context, result.effect
+    assert effect is not None  # noqa: S101 (asked before)
+    said = () if record is None else (record(result),)
+    context.probe("chat.before_record")
+    answer, *_ = await context.fleet.state.apply([effect, *said])
+    context.probe("chat.after_record")
+    if isinstance(effect, CancelJob):
+        try:
+            await finish_cancel(effect.job_id, answer, context.fleet, rescue=context.rescue)
+        except RefusedError:
+            result = replace(result, text=result.otherwise)
+        context.signals.turns.set()
+    elif isinstance(answer, Refused):
+        if answer.why is not Why.SESSION_BUSY:
+            raise RefusedError(answer.message)
+        result = replace(result, text=result.otherwise)
+    if isinstance(answer, Refused):
+        # What was recorded with it says that it was done.
+        at = context.fleet.clock.now()
+        posts = (one.post.id for change in said for one in change.posts)
+        changed = [EditPost(post_id=id, text=result.text, at=at) for id in posts]
+        await context.fleet.state.apply(changed)
+    return result
 
 
 async def _help(here: Here) -> CommandResult:
@@ -178,15 +221,16 @@ async def _stop(here: Here) -> CommandResult:
     conversation, context = here.conversation, here.context
     if conversation is None or conversation.turn_job_id is None:
         return CommandResult(text=NOTHING_RUNS)
-    try:
-        request = Cancel(job_id=conversation.turn_job_id)
-        await perform(request, context.fleet, rescue=context.rescue)
-    except RefusedError:
-        return CommandResult(text="It has ended already.")
-    context.signals.turns.set()
+    job = here.job
+    if job is not None and job.is_terminal:
+        return CommandResult(text=ENDED)
     waiting = context.fleet.reader.waiting_chat_messages(conversation.id, 1)
     more = f" What waits is answered next; {here.call('reset')} drops it." if waiting else ""
-    return CommandResult(text=f"Stopping `{conversation.turn_job_id}`.{more}")
+    return CommandResult(
+        text=f"Stopping `{conversation.turn_job_id}`.{more}",
+        effect=CancelJob(job_id=conversation.turn_job_id, at=context.fleet.clock.now()),
+        otherwise=ENDED,
+    )
 
 
 async def _reset(here: Here) -> CommandResult:
@@ -201,6 +245,9 @@ async def _reset(here: Here) -> CommandResult:
         if user_id in (None, one.user_id)
     ]
     session = here.session
+    busy = f"A turn is running here. Stop it first with {here.call('stop')}."
+    if conversation.turn_job_id is not None:
+        return CommandResult(text=busy)
     change = ResetConversation(
         conversation_id=conversation.id,
         at=context.fleet.clock.now(),
@@ -208,14 +255,8 @@ async def _reset(here: Here) -> CommandResult:
         session_id=None if session is None else session.id,
         user_id=user_id,
     )
-    (answer,) = await context.fleet.state.apply([change])
-    if isinstance(answer, Refused):
-        if answer.why is not Why.SESSION_BUSY:
-            raise RefusedError(answer.message)
-        text = f"A turn is running here. Stop it first with {here.call('stop')}."
-        return CommandResult(text=text)
     dropped = f" {counted(len(waiting), 'message')} dropped." if waiting else ""
-    return CommandResult(text=f"{fresh.text}{dropped}")
+    return CommandResult(text=f"{fresh.text}{dropped}", effect=change, otherwise=busy)
 
 
 async def _retry(here: Here) -> CommandResult:

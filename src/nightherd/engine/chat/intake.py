@@ -173,26 +173,33 @@ class Intake:
     ) -> None:
         """Carry out a command that was written as a message. It is recorded with what it made, so it acts once."""
         context = self._context
-        assert decided.command is not None  # noqa: S101 (a command is decided with it)
+        command = decided.command
+        assert command is not None  # noqa: S101 (a command is decided with it)
+
+        def record(result: CommandResult) -> RecordMessage:
+            change = self._change(
+                message,
+                message.message_id,
+                message.sent_at,
+                text=message.text if result.ask is None else result.ask,
+                details=result.details,
+                moves_cursor=moves_cursor,
+                reason=None if result.ask is not None else f"command {command.name}",
+            )
+            return change if result.ask is not None else with_reply(change, result.text)
+
         try:
-            result = await carry_out(decided.command, message, context)
+            result = await carry_out(command, message, context, record)
         except NightherdError as error:
             result = CommandResult(text=f"That failed: {error.message}")
         refusal = None if result.ask is None else self._above_limit(message)
         if refusal is not None:
             result = CommandResult(text=refusal)
-        change = self._change(
-            message,
-            message.message_id,
-            message.sent_at,
-            text=message.text if result.ask is None else result.ask,
-            details=result.details,
-            moves_cursor=moves_cursor,
-            reason=None if result.ask is not None else f"command {decided.command.name}",
-        )
-        if result.ask is None:
-            change = with_reply(change, result.text)
-        await self._apply(change)
+        change = record(result)
+        if context.fleet.reader.find_chat_message(change.message.id) is None:
+            await self._apply(change)
+        else:  # recorded with what it has changed
+            context.signals.posts.set()
 
     async def _apply(self, change: RecordMessage) -> bool:
         """Record it; whether it was new."""

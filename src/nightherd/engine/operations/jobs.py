@@ -20,7 +20,7 @@ from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.engine.operations.requests import Cancel, ForkOf, Retry, UpdateJob
 from nightherd.errors import FencedError, JobNotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent
-from nightherd.model.change import Refused, Why
+from nightherd.model.change import Answer, Refused, Why
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.jobs.changes import CancelJob, FailWaiting, ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus
@@ -87,8 +87,14 @@ async def cancel_job(
     request: Cancel, stores: Stores, *, rescue: Callable[[], Awaitable[object]]
 ) -> Job:
     """Return the job, ended with all below it, or about to be stopped by its worker; `RefusedError` when it had ended."""
-    job_id = request.job_id
-    (answer,) = await stores.state.apply([CancelJob(job_id=job_id, at=stores.clock.now())])
+    (answer,) = await stores.state.apply([CancelJob(job_id=request.job_id, at=stores.clock.now())])
+    return await finish_cancel(request.job_id, answer, stores, rescue=rescue)
+
+
+async def finish_cancel(
+    job_id: JobId, answer: Answer, stores: Stores, *, rescue: Callable[[], Awaitable[object]]
+) -> Job:
+    """Do what follows a `CancelJob` that had this answer: see `cancel_job`, for those who record more with it."""
     if isinstance(answer, Refused) and answer.why is Why.STATUS:
         raise RefusedError(answer.message, next_step=NextStep(Action.SHOW_JOB, job=job_id))
     job = job_of(answer)
