@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from engine.chat.bot_bench import ECHO, LiveBot, live_bot, opened, until
 from engine.chat.chat_bench import BOT, settings_of
+from nightherd.engine.chat.intake import Intake
 from nightherd.engine.chat.runs import start_run
-from nightherd.model.chat.incoming import IncomingMessage
+from nightherd.model.chat.incoming import ChatCommand, IncomingMessage
+from nightherd.model.chat.settings import UserRules
 from nightherd.model.jobs.job import TriggerType
 from nightherd.model.workflows.rows import RunQuery, WorkflowRun
 from nightherd.model.workflows.run import RunStatus
@@ -135,5 +138,34 @@ def test_what_cannot_be_started_is_said(tmp_path: Path) -> None:
             assert "private" not in listed
             assert len(runs(live)) == 1
             assert not (tmp_path / "hidden").exists()
+
+    anyio.run(main)
+
+
+def test_runs_count_against_the_messages_of_an_hour(tmp_path: Path) -> None:
+    async def main() -> None:
+        limited = settings_of(approvers={"U1": "ada"}, users=UserRules(max_messages_per_hour=2))
+        async with live_bot(tmp_path, WORKFLOWS, limited) as live:
+            context = live.bots.running(BOT)
+            assert context is not None
+            intake = Intake(context)
+            slash = ChatCommand(
+                bot=BOT,
+                place=HERE,
+                user_id="U1",
+                user_name="Ada",
+                name="run",
+                argument="release 1",
+                command_id="K1",
+            )
+            first = await intake.command(slash)
+            assert first.startswith("Started `run-")
+            live.platform.say("!run release 2")
+            await until(lambda: len(runs(live)) == 2)
+            live.platform.say("!run release 3")
+            await said(live, "You have sent 2 messages in the last hour")
+            refused = await intake.command(replace(slash, command_id="K2"))
+            assert refused.startswith("You have sent 2 messages in the last hour")
+            assert len(runs(live)) == 2
 
     anyio.run(main)

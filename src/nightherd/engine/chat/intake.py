@@ -52,6 +52,8 @@ HOUR = timedelta(hours=1)
 MOST_CURSORS = 200
 """Places whose cursors are kept in memory before they are written."""
 NOT_ALLOWED = "You may not use me here."
+WORKING = frozenset({"run", "skill", "retry"})
+"""Commands that make work: limits of messages hold for them."""
 TAKEN_ALREADY = "I am on it already."
 
 
@@ -95,19 +97,21 @@ class Intake:
             write_log(context, "ignored", reason, detail=LogLevel.VERBOSE, command=command.name)
             return NOT_ALLOWED
         parsed = resolve_command(command.name, command.argument)
-        result = await carry_out(parsed, command, context)
-        if result.ask is None:
-            return result.text
-        refusal = self._above_limit(command)
+        refusal = self._above_limit(command) if parsed.name in WORKING else None
         if refusal is not None:
             return refusal
+        result = await carry_out(parsed, command, context)
+        if result.ask is None and parsed.name not in WORKING:
+            return result.text
+        # One that makes work counts like a message, also where no turn gets it.
         change = self._change(
             command,
             f"{COMMAND_PREFIX}{command.command_id}",
             context.fleet.clock.now(),
-            text=result.ask,
+            text=result.ask or "",
             details=result.details,
             moves_cursor=False,
+            reason=None if result.ask is not None else f"command {parsed.name}",
         )
         is_new = await self._apply(change)
         return result.text if is_new else TAKEN_ALREADY
@@ -189,12 +193,13 @@ class Intake:
             return change if result.ask is not None else with_reply(change, result.text)
 
         try:
-            result = await carry_out(command, message, context, record)
+            refusal = self._above_limit(message) if command.name in WORKING else None
+            if refusal is None:
+                result = await carry_out(command, message, context, record)
+            else:
+                result = CommandResult(text=refusal)
         except NightherdError as error:
             result = CommandResult(text=f"That failed: {error.message}")
-        refusal = None if result.ask is None else self._above_limit(message)
-        if refusal is not None:
-            result = CommandResult(text=refusal)
         change = record(result)
         if context.fleet.reader.find_chat_message(change.message.id) is None:
             await self._apply(change)
