@@ -36,7 +36,7 @@ from nightherd.model.chat.conversation import (
     generate_messaging_session_id,
     latest,
 )
-from nightherd.model.chat.incoming import ChatCommand, IncomingMessage
+from nightherd.model.chat.incoming import ChatCommand, IncomingMessage, storable
 from nightherd.model.chat.message import (
     COMMAND_PREFIX,
     ChatMessage,
@@ -68,7 +68,7 @@ class Intake:
         self, message: IncomingMessage, *, since: datetime | None = None, moves_cursor: bool = True
     ) -> None:
         """Take a message. Once this returns it is durable, known already, or nobody's business."""
-        context = self._context
+        context, message = self._context, storable(message)
         bot = context.settings.bot
         id = chat_message_id(bot, message.place.channel_id, message.message_id)
         if context.fleet.reader.find_chat_message(id) is not None:
@@ -91,7 +91,7 @@ class Intake:
 
     async def command(self, command: ChatCommand) -> str:
         """Carry out a slash command; returns what to say to that person alone."""
-        context = self._context
+        context, command = self._context, storable(command)
         reason = why_not_admitted(command, context.settings)
         if reason is not None:
             write_log(context, "ignored", reason, detail=LogLevel.VERBOSE, command=command.name)

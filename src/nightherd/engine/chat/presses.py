@@ -8,7 +8,7 @@ from nightherd.engine.chat.context import ChatContext
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import Answer
 from nightherd.errors import ForbiddenError, InvalidValueError, NotFoundError, RefusedError
-from nightherd.model.chat.incoming import ButtonPress
+from nightherd.model.chat.incoming import ButtonPress, storable
 from nightherd.model.chat.item_post import ItemButton, parse_button
 from nightherd.model.chat.platform import Platform
 from nightherd.model.inbox.item import InboxItem, InboxTexts, Verdict
@@ -25,6 +25,7 @@ async def press(context: ChatContext, press: ButtonPress) -> str | None:
 
     Only the first answer counts: a later press is told who has answered.
     """
+    press = storable(press)
     button = parse_button(press.button)
     reader = context.fleet.reader
     item = None if button is None else reader.find_item(button.item_id)

@@ -15,7 +15,7 @@ from nightherd.errors import NightherdError, message_of
 from nightherd.model.agents.agent import Agent
 from nightherd.model.chat.accept import context_count
 from nightherd.model.chat.conversation import Conversation, message_order, session_channel
-from nightherd.model.chat.incoming import IncomingMessage
+from nightherd.model.chat.incoming import IncomingMessage, storable
 from nightherd.model.chat.message import ChatMessage, ChatMessageId, ChatMessageTexts
 from nightherd.model.chat.platform import Platform
 from nightherd.model.chat.prompt import PromptMessage, turn_prompt
@@ -124,7 +124,7 @@ async def _earlier(
         write_log(context, "history", message_of(error), level=LogLevel.WARNING)
         return ()
     begin = message_order(first.platform_message_id)
-    before = [one for one in found if message_order(one.message_id) < begin]
+    before = [storable(one) for one in found if message_order(one.message_id) < begin]
     return [
         PromptMessage(user_name=one.user_name, text=str(context.fleet.secrets.mask(one.text)))
         for one in before[-count:]

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.chat.platform import BotId, ChatPlace
+from nightherd.model.text import whole_text
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 
 class IncomingFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,3 +85,19 @@ class ChatCommand(msgspec.Struct, frozen=True, kw_only=True):
     parent_channel_id: str | None = None
     command_id: str
     """What the platform calls this use of it: the same one takes effect once."""
+
+
+def storable(incoming: StructT) -> StructT:
+    """Return what came in without halves of characters, which JSON can hold and no file: platforms cut texts there."""
+    changed: dict[str, object] = {}
+    for name in incoming.__struct_fields__:
+        value = getattr(incoming, name)
+        if isinstance(value, str):
+            whole: object = whole_text(value)
+        elif isinstance(value, tuple):
+            whole = tuple(storable(one) for one in value)
+        else:
+            continue
+        if whole != value:
+            changed[name] = whole
+    return replace(incoming, **changed) if changed else incoming
