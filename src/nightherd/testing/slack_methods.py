@@ -195,7 +195,8 @@ class SlackMethods:
         if name is None:
             return _error("user_not_found")
         profile = {"display_name": name, "real_name": f"{name} Example"}
-        return _done(user={"id": id, "name": name.lower(), "profile": profile})
+        is_bot = id in self.workspace.bot_users
+        return _done(user={"id": id, "name": name.lower(), "is_bot": is_bot, "profile": profile})
 
     def _react(self, arguments: Arguments) -> Answer:
         return self._change_reaction(arguments, is_on=True)

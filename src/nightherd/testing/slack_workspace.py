@@ -73,6 +73,8 @@ class SlackWorkspace:
         self.user_name = user_name
         self.names = {user_id: user_name, BOT_USER: "nightherd"}
         """People by id, the bot among them."""
+        self.bot_users = {BOT_USER}
+        """Those of them that are no people."""
         self.channels = {CHANNEL: "general"}
         """Names of channels by id; a message to another one makes it known."""
         self.closed_channels: set[str] = set()

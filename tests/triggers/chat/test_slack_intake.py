@@ -119,6 +119,20 @@ async def test_what_bots_write_and_edits_and_notices_are_left_alone(tmp_path: Pa
     assert chat.receiver.texts == ["said", "oops", "the end"]
 
 
+async def test_files_of_bots_are_left_alone_though_their_events_name_no_bot(tmp_path: Path) -> None:
+    with SlackApi() as slack:
+        slack.workspace.bot_users.add("U0OTHERBOT")
+        async with connected(slack, tmp_path) as chat:
+            slack.say("a report of mine", user="U0OTHERBOT", file=b"beep\n")
+            slack.say("look at that")
+            await chat.receiver.until(lambda: "look at that" in chat.receiver.texts)
+            await wait_for(slack, lambda: all(acknowledged(slack)))
+            history = await chat.connection.history(HERE, None, 10)
+
+    assert chat.receiver.texts == ["look at that"]
+    assert [one.text for one in history] == ["look at that"]
+
+
 async def test_threads_and_direct_messages_are_places_of_their_own(tmp_path: Path) -> None:
     with SlackApi() as slack:
         async with connected(slack, tmp_path) as chat:

@@ -39,7 +39,12 @@ def is_spoken(event: Payload, me: Me) -> bool:
     """Whether a person wrote it: no bot, no edit, no notice of Slack."""
     if event.get("type") not in ("message", "app_mention") or event.get("subtype") not in SPOKEN:
         return False
-    if event.get("bot_id") or event.get("hidden") or not isinstance(event.get("ts"), str):
+    if (
+        event.get("bot_id")
+        or event.get("bot_profile")
+        or event.get("hidden")
+        or not isinstance(event.get("ts"), str)
+    ):
         return False
     user = event.get("user")
     return isinstance(user, str) and user not in (me.user_id, "USLACKBOT")

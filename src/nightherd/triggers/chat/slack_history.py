@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import anyio
+
 from nightherd.errors import NightherdError
 from nightherd.model.chat.incoming import IncomingMessage
 from nightherd.model.chat.platform import BotId, ChatPlace
 from nightherd.triggers.chat.slack_client import SlackClient
 from nightherd.triggers.chat.slack_events import Me, incoming_message, is_spoken
-from nightherd.triggers.chat.slack_names import SlackNames
+from nightherd.triggers.chat.slack_names import PATIENCE_S, SlackNames
 
 MOST_PAGES = 100
 MOST_KEPT = 5_000
@@ -66,7 +68,10 @@ class SlackHistory:
             if has_latest or number >= MOST_PAGES:
                 break
         unique = {str(one["ts"]): one for one in kept}
-        return [unique[ts] for ts in sorted(unique, key=_order)]
+        with anyio.move_on_after(PATIENCE_S):
+            await self._names.people({str(one["user"]) for one in unique.values()})
+        of_people = (ts for ts, one in unique.items() if not self._names.is_bot(str(one["user"])))
+        return [unique[ts] for ts in sorted(of_people, key=_order)]
 
     async def _message(self, event: Mapping[str, Any], place: ChatPlace, me: Me) -> IncomingMessage:
         people, channels = await self._names.of_message(event)

@@ -158,6 +158,8 @@ class SlackIntake:
         if key in self._taken:
             return
         people, channels = await self._names.of_message(event)
+        if self._names.is_bot(str(event.get("user"))):
+            return
         message = incoming_message(
             event, channel=channel, bot=self._bot, me=self._me, people=people, channels=channels
         )

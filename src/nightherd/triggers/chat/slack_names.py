@@ -29,10 +29,15 @@ class SlackNames:
         self._client = client
         self._turns = Turns()
         self._known: OrderedDict[str, tuple[str | None, float]] = OrderedDict()
+        self._bots: set[str] = set()
 
     async def people(self, ids: Iterable[str]) -> Mapping[str, str]:
         """Return what people are called."""
         return await self._names(ids, self._person)
+
+    def is_bot(self, id: str) -> bool:
+        """Whether Slack has said, with its name, that it is a bot: not every event of a bot says so itself."""
+        return id in self._bots
 
     async def of_message(self, event: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, str]]:  # fmt: skip
         """Return the names of the people and the channels that a message has, the writer's among them."""
@@ -62,7 +67,7 @@ class SlackNames:
             self._known[id] = (name, anyio.current_time() + kept_s)
             self._known.move_to_end(id)
             while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
+                self._bots.discard(self._known.popitem(last=False)[0])
             return name
 
     async def _person(self, id: str) -> str | None:
@@ -70,6 +75,8 @@ class SlackNames:
         user = answer.data.get("user") if answer.is_ok else None
         if not isinstance(user, Mapping):
             return None
+        if user.get("is_bot") is True:
+            self._bots.add(id)
         profile = user.get("profile") or {}
         names = (
             profile.get("display_name"),
