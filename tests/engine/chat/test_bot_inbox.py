@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from engine.chat.bot_bench import LiveBot, live_bot, opened, until
 from engine.chat.chat_bench import settings_of
+from nightherd.engine.chat.presses import UNKNOWN
 from nightherd.model.chat.message import MessageStatus
 from nightherd.model.jobs.job import JobStatus
+from nightherd.ports.chat import ChatPost
 from nightherd.testing.contracts.open_chat import Posted
+from nightherd.testing.local_chat import HERE
 
 SETTINGS = settings_of(approvers={"U1": "ada"})
 ASKING = """\
@@ -123,5 +127,29 @@ def test_a_limit_is_raised_where_it_was_met(tmp_path: Path) -> None:
                 "two",
                 "three",
             ]
+
+    anyio.run(main)
+
+
+def test_a_button_that_stands_below_another_message_answers_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with live_bot(tmp_path, ASKING, SETTINGS) as live:
+            live.platform.say("push it")
+            message = await asked(live)
+            (approve, *_) = live.platform.messages[message.id].buttons
+            # What an agent could post that got hold of the bot's token.
+            lure = replace(approve, label="Show the picture")
+            post = ChatPost(place=HERE, text="A picture!", nonce="n-1", buttons=(lure,))
+            posted = await live.connections[0].post(post)
+            live.platform.press(str(posted.message_id), "Show the picture")
+            connection = live.connections[0]
+            await until(lambda: connection.answers)  # type: ignore[attr-defined]
+
+            (item,) = live.context.reader.items_of_job(live.job().id)
+            assert item.is_pending
+            assert connection.answers == [UNKNOWN]  # type: ignore[attr-defined]
+            live.platform.press(message.id, "Approve")
+            await live.answered()
+            assert (tmp_path / "pushed").exists()
 
     anyio.run(main)

@@ -106,11 +106,11 @@ async def pressed(
 def pressing(
     bench: ChatBench, button: str, comment: str | None = None, *, user: str = "U1"
 ) -> ButtonPress:
-    """A press of a button."""
+    """A press of a button of the first message."""
     return ButtonPress(
         bot=bench.context.settings.bot,
         place=HERE,
-        message_id="1",
+        message_id=bench.platform.posted()[0].id,
         user_id=user,
         user_name="Somebody",
         button=button,

@@ -31,7 +31,9 @@ async def press(context: ChatContext, press: ButtonPress) -> str | None:
     item = None if button is None else reader.find_item(button.item_id)
     if button is None or item is None:
         return UNKNOWN
-    if not any(one.bot == press.bot for one in reader.posts_of_item(item.id)):
+    asking = [one for one in reader.posts_of_item(item.id) if one.bot == press.bot]
+    # Only the message that shows the item: below another one the same button may be called anything.
+    if not any(one.message_id in (None, press.message_id) for one in asking):
         return UNKNOWN
     name = context.settings.approvers.get(press.user_id)
     if name is None:
