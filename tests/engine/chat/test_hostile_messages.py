@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
 import pytest
 
 from engine.chat.bot_bench import ECHO, live_bot
+from engine.chat.chat_bench import chat_bench, settings_of, until
+from nightherd.engine.chat.intake import Intake
+from nightherd.engine.chat.start_turns import TurnStarter
+from nightherd.model.chat.incoming import IncomingMessage
+from nightherd.testing.determinism import FakeClock
+from nightherd.testing.local_chat import BEGINNING
 
 TEXTS = (
     "\ud800",
@@ -32,3 +39,18 @@ def test_a_bot_answers_what_comes_after_a_hostile_text(tmp_path: Path, text: str
             assert live.reported == []
 
     anyio.run(main)
+
+
+async def test_a_message_does_not_wait_for_a_clock_that_was_set_back(tmp_path: Path) -> None:
+    later, earlier = FakeClock(BEGINNING + timedelta(hours=1)), FakeClock(BEGINNING)
+    settings = settings_of(batch_window=timedelta(seconds=5))
+    async with chat_bench(tmp_path, settings, clock=later) as bench:
+        bench.platform.say("hello")
+        said = bench.platform.events[-1]
+        assert isinstance(said, IncomingMessage)
+        await Intake(bench.context).take(said)
+    async with chat_bench(tmp_path, settings, platform=bench.platform, clock=earlier) as after:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(TurnStarter(after.context).run)
+            await until(lambda: after.messages()[0].job_id)
+            tasks.cancel_scope.cancel()

@@ -91,7 +91,9 @@ class TurnStarter:
 
     def _due(self, id: ConversationId, waiting: Sequence[ChatMessage]) -> datetime:
         """When the turn may begin: people who write several messages in a row have them answered together."""
-        due = waiting[0].received_at + self._context.settings.batch_window
+        now, received_at = self._context.fleet.clock.now(), waiting[0].received_at
+        # Received later than now: the clock was set back since.
+        due = now if received_at > now else received_at + self._context.settings.batch_window
         held = self._held.get(id)
         if held is None or held.fleet is not self._context.fleet:
             self._held.pop(id, None)
