@@ -9,8 +9,10 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from engine.chat.bot_bench import ECHO, live_bot, opened, until
+from engine.chat.bot_bench import ECHO, LiveBot, live_bot, opened, until
 from engine.chat.chat_bench import settings_of
+from nightherd.engine.operations.requests import SetSchedule
+from nightherd.engine.operations.schedules import set_schedule
 from nightherd.errors import NightherdError
 from nightherd.model.chat.settings import (
     AttachmentSettings,
@@ -216,6 +218,34 @@ def test_a_chat_schedule_gives_prompt_inputs_and_limits(tmp_path: Path) -> None:
 
                 assert live.prompt().startswith("Look after the garden.\n\n")
                 assert live.job().schedule == "talk"
+
+    anyio.run(main)
+
+
+def test_a_chat_schedule_that_a_person_disabled_makes_no_turn_until_it_is_enabled(
+    tmp_path: Path,
+) -> None:
+    schedule = Schedule(name="talk", rule=None, prompt="Look after the garden.")
+
+    async def switch(live: LiveBot, *, is_on: bool) -> None:
+        request = SetSchedule(agent="coder", schedule="talk", enabled=is_on, by="ada")
+        await set_schedule(request, live.context)
+
+    async def main() -> None:
+        async with opened(tmp_path, ECHO, settings_of(schedule="talk")) as live:
+            live.use(replace(live.fleet.agents["coder"], schedules={"talk": schedule}))
+            await switch(live, is_on=False)
+            async with live.at_work():
+                async with live.bot():
+                    live.platform.say("hello")
+                    await until(
+                        lambda: any("coder/talk is disabled" in one for one in live.texts())
+                    )
+                    assert live.turns() == []
+                await switch(live, is_on=True)
+                async with live.bot():
+                    await live.answered()
+                    assert "hello" in live.prompt()
 
     anyio.run(main)
 

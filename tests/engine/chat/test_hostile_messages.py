@@ -49,8 +49,10 @@ async def test_a_message_does_not_wait_for_a_clock_that_was_set_back(tmp_path: P
         said = bench.platform.events[-1]
         assert isinstance(said, IncomingMessage)
         await Intake(bench.context).take(said)
-    async with chat_bench(tmp_path, settings, platform=bench.platform, clock=earlier) as after:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(TurnStarter(after.context).run)
-            await until(lambda: after.messages()[0].job_id)
-            tasks.cancel_scope.cancel()
+    async with (
+        chat_bench(tmp_path, settings, platform=bench.platform, clock=earlier) as after,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(TurnStarter(after.context).run)
+        await until(lambda: after.messages()[0].job_id)
+        tasks.cancel_scope.cancel()

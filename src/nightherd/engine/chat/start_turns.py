@@ -14,6 +14,7 @@ from nightherd.engine.chat.log import write_log
 from nightherd.engine.chat.turn_draft import draft_turn
 from nightherd.engine.contexts import FleetContext
 from nightherd.engine.operations.new_job import JobDraft, apply_with_fresh_ids, job_change
+from nightherd.engine.operations.schedules import why_disabled
 from nightherd.errors import NightherdError, RefusedError, message_of
 from nightherd.model.change import Applied, Refused, Why
 from nightherd.model.chat.changes import EditPost, QueuePosts, StartTurn
@@ -121,6 +122,10 @@ class TurnStarter:
         agent = context.agent
         if agent is None:
             raise RefusedError("a person has to accept the agent before it can work")
+        schedule = agent.schedules.get(context.settings.schedule or "")
+        problem = None if schedule is None else why_disabled(agent, schedule, reader)
+        if problem is not None:
+            raise RefusedError(problem)
         draft = await draft_turn(messages, conversation, agent, context)
 
         def make(_: StartTurn | None = None) -> StartTurn:

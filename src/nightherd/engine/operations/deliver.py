@@ -20,6 +20,7 @@ from nightherd.engine.operations.new_job import (
     values_of,
 )
 from nightherd.engine.operations.runs import run_change
+from nightherd.engine.operations.schedules import why_disabled
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
@@ -27,7 +28,6 @@ from nightherd.model.jobs.job import Job, TriggerType
 from nightherd.model.jobs.overrides import issue_of_inputs, issue_of_payload
 from nightherd.model.schedules.jobs import session_terms
 from nightherd.model.schedules.rule import Schedule
-from nightherd.model.schedules.schedule import may_fire, schedule_id
 from nightherd.model.webhooks import (
     Delivery,
     DeliveryOutcome,
@@ -115,13 +115,7 @@ def _why_not(request: Deliver, agent: Agent, context: Stores) -> str | None:
     endpoint = request.endpoint
     if endpoint.schedule is None:
         return None
-    schedule = _schedule(endpoint, agent)
-    key = schedule_id(agent.name, schedule.name)
-    overrides = {override.id: override for override in context.reader.list_overrides()}
-    is_enabled = may_fire(schedule.enabled, overrides.get(key))
-    states = context.reader.list_schedules(agent.name)
-    is_paused = any(state.id == key and state.is_paused for state in states)
-    return None if is_enabled and not is_paused else f"schedule {key} is disabled"
+    return why_disabled(agent, _schedule(endpoint, agent), context.reader)
 
 
 def _draft(request: Deliver, agent: Agent) -> JobDraft:

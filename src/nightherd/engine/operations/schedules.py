@@ -32,7 +32,7 @@ from nightherd.model.schedules.jobs import (
     session_terms,
 )
 from nightherd.model.schedules.rule import Schedule
-from nightherd.model.schedules.schedule import OverrideSchedule, schedule_id
+from nightherd.model.schedules.schedule import OverrideSchedule, may_fire, schedule_id
 from nightherd.model.sessions.session import SessionMode
 from nightherd.model.work.changes import StartWork
 from nightherd.model.work.issue import Issue
@@ -41,6 +41,7 @@ from nightherd.model.work.source import WorkSource
 from nightherd.model.workflows.conductor.changes import StartRun
 from nightherd.model.workflows.triggers import RunTrigger
 from nightherd.next_step import Action, NextStep
+from nightherd.ports import FleetReader
 
 
 async def run_schedule(request: RunSchedule, context: FleetContext) -> Job:
@@ -95,6 +96,15 @@ async def set_schedule(request: SetSchedule, context: FleetContext) -> None:
     if planned.change is not None:
         # Refused when a running fleet was quicker: then it is planned.
         await context.state.apply([planned.change])
+
+
+def why_disabled(agent: Agent, schedule: Schedule, reader: FleetReader) -> str | None:
+    """Why the schedule makes no jobs now, as a clause: as declared, overridden, or after failures; None when it does."""
+    key = schedule_id(agent.name, schedule.name)
+    overrides = {override.id: override for override in reader.list_overrides()}
+    is_enabled = may_fire(schedule.enabled, overrides.get(key))
+    is_paused = any(one.id == key and one.is_paused for one in reader.list_schedules(agent.name))
+    return None if is_enabled and not is_paused else f"schedule {key} is disabled"
 
 
 class DueSlot(msgspec.Struct, frozen=True, kw_only=True):
