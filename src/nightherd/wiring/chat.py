@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from nightherd.errors import RefusedError
 from nightherd.model.chat.platform import Platform
-from nightherd.model.chat.settings import API_URL_VARIABLES
+from nightherd.model.chat.settings import API_URL_VARIABLES, SlackMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,8 +34,10 @@ PROCESS_ONLY = frozenset({*API_URL_VARIABLES.values(), "SSL_CERT_FILE"})
 """Variables that count only in the environment of the process: addresses, and certificates to trust."""
 
 
-def why_not_opened(settings: BotSettings, environment: Mapping[str, str]) -> RefusedError | None:
-    """Why a bot cannot be started here: a package or a token is missing; None when it can be."""
+def why_not_opened(
+    settings: BotSettings, environment: Mapping[str, str], fleet: Fleet
+) -> RefusedError | None:
+    """Why a bot cannot be started here: a package, a token or a port is missing; None when it can be."""
     package = PACKAGES.get(settings.platform)
     if package is not None and find_spec(package) is None:
         extra = f"pip install 'nightherd[{settings.platform}]'"
@@ -45,6 +47,13 @@ def why_not_opened(settings: BotSettings, environment: Mapping[str, str]) -> Ref
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         return RefusedError(f"{' and '.join(missing)} {verb} not set")
+    if (
+        settings.slack is not None
+        and settings.slack.mode is SlackMode.HTTP
+        and not fleet.opens_port
+    ):
+        message = "Slack cannot reach it: chat.slack.mode is http, and the fleet opens no port"
+        return RefusedError(message, hint="enable 'webhooks' in the fleet file, or use mode socket")
     return None
 
 
@@ -90,7 +99,7 @@ def _open_bot(
     bots: Bots,
 ) -> ChatContext:
     environment = bots.environment
-    why_not = why_not_opened(settings, environment)
+    why_not = why_not_opened(settings, environment, bots.fleet)
     if why_not is not None:
         raise why_not
     return replace(

@@ -241,7 +241,7 @@ def _bot_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> li
         with closing(open_reader(state_dir, is_examining=True)) as reader:
             return show_bots(reader, fleet.agents, None, None, system_clock().now())
 
-    return [bots_check(look, lambda settings: why_not_opened(settings, environment))]
+    return [bots_check(look, lambda settings: why_not_opened(settings, environment, fleet))]
 
 
 def _work_checks(state_dir: Path, fleet: Fleet, environment: Mapping[str, str]) -> list[Check]:

@@ -94,9 +94,14 @@ def start(shell: Shell, slack: SlackApi, directory: Path, text: str) -> None:
     assert started.code == 0, started.err
 
 
-def connected(shell: Shell) -> bool:
+def bot_row(shell: Shell) -> dict[str, str]:
+    """How the bot does, by `status`."""
     (row,) = shell.run("status", "--json").data["bots"]
-    return bool(row["status"] == "connected")
+    return dict(row)
+
+
+def connected(shell: Shell) -> bool:
+    return bot_row(shell)["status"] == "connected"
 
 
 def found(slack: SlackApi, words: str, thread: str | None = None) -> Posted | None:
@@ -132,6 +137,19 @@ def test_a_bot_in_http_mode_answers_and_carries_out_commands(
     assert "eyes" in {call.arguments["name"] for call in slack.called("reactions.add")}
     assert answer.text.startswith("You said: ")
     assert len([one for one in slack.posted() if "good morning" in one.text]) == 1
+
+
+def test_a_bot_in_http_mode_without_a_port_says_that_slack_cannot_reach_it(
+    shell: Shell, slack: SlackApi, tmp_path: Path
+) -> None:
+    text = HTTP.format(port=0, channel=CHANNEL).split("\n", 1)[1]
+    start(shell, slack, tmp_path, text)
+    shown = slack.wait_for(lambda: bot_row(shell)["status"] == "unavailable")
+
+    assert shown, bot_row(shell)
+    assert "opens no port" in bot_row(shell)["error"]
+    doctor = shell.run("doctor", stdin=b"", **slack.environment)
+    assert "enable 'webhooks'" in doctor.out
 
 
 def test_an_approval_is_answered_with_a_button_by_those_who_may(

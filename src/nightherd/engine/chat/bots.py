@@ -142,8 +142,9 @@ class Bots:
                 tasks.start_soon(self._keep, running)
 
     def _credentials(self, settings: BotSettings) -> tuple[str | None, ...]:
-        """What the bot logs in with: a changed token needs another connection."""
-        return tuple(self._environment.get(name) for name in settings.variables)
+        """What the bot logs in with: a changed token needs another connection, and so does a port that was opened."""
+        door = "port" if self._fleet.opens_port else None
+        return (*(self._environment.get(name) for name in settings.variables), door)
 
     async def _keep(self, one: _Running) -> None:
         """Run a bot until it is stopped; begin again when it fails, but not when it is refused."""

@@ -197,6 +197,11 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """Where people are told what happens."""
 
     @property
+    def opens_port(self) -> bool:
+        """Whether requests from outside can reach its daemon."""
+        return self.web.enabled or self.webhooks.enabled
+
+    @property
     def scheduled(self) -> Mapping[str, Agent]:
         """Everything that has schedules: the agents, and a stand-in `workflow:NAME` for each workflow with some."""
         return {**self.agents, **workflow_agents(self.workflows)}
