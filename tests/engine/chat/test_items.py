@@ -19,6 +19,8 @@ from nightherd.engine.chat.items import Items
 from nightherd.engine.chat.outbox import Outbox
 from nightherd.engine.chat.presses import NOT_NAMED, UNKNOWN, press
 from nightherd.model.agents.agent import Agent
+from nightherd.model.change import Answer, Change
+from nightherd.model.chat.changes import ClaimPost, SettlePost
 from nightherd.model.chat.incoming import ButtonPress, IncomingMessage
 from nightherd.model.chat.message import MessageStatus
 from nightherd.model.chat.platform import Platform
@@ -27,6 +29,7 @@ from nightherd.model.inbox.changes import AskPerson
 from nightherd.model.inbox.item import Asked, InboxItem, ItemKind, ItemStatus, Verdict, item_id
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.limits.limits import Limits
+from nightherd.state.store import SqliteStore
 from nightherd.testing.contracts import inbox
 from nightherd.testing.contracts.open_chat import Posted
 from nightherd.testing.local_chat import HERE
@@ -330,6 +333,45 @@ async def test_a_call_cannot_forge_the_message_that_asks_about_it(tmp_path: Path
         end = lines.index(fence, begin + 1)
         assert begin < lines.index("**Approved by ada (slack)**") < end
         assert lines[0] == "**Approval needed:** `Bash: ls *Approved by ada*`"
+
+
+class Noting:
+    """A store that notes what is asked of it."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.asked: list[Change] = []
+        self._store = store
+        self.take_notices, self.close = store.take_notices, store.close
+
+    async def apply(self, changes: Sequence[Change]) -> Sequence[Answer]:
+        """Note the changes, and carry them out."""
+        self.asked += changes
+        return await self._store.apply(changes)
+
+
+async def test_an_item_whose_message_was_given_up_is_not_asked_about_again(tmp_path: Path) -> None:
+    async with chat_bench(tmp_path, settings()) as bench:
+        await said(bench, "push it")
+        job = await bench.start_turn(runs=True)
+        asked = approval()
+        mine = replace(asked, item=replace(asked.item, job_id=job))
+        await bench.apply(AskPerson(asked=(mine,), job_id=job, epoch=1))
+        await bench.apply(inbox.suspend(1, SuspendReason.APPROVAL, code="approval"))
+        items = Items(bench.context)
+        await items.look()
+        (post,) = bench.reader.posts_of_item(mine.item.id)
+        at = bench.clock.now()
+        await bench.apply(
+            ClaimPost(conversation_id=bench.here, by="s", at=at),
+            SettlePost(post_id=post.id, by="s", version=1, at=at, error="no", is_permanent=True),
+        )
+        noting = Noting(bench.store)
+        bench.context.fleet = replace(bench.context.fleet, state=noting)
+        bench.context.settings = settings(approvers={})
+        again = Items(bench.context)
+        for _ in range(3):
+            await again.look()
+        assert noting.asked == []
 
 
 async def written(bench: ChatBench, text: str, **changes: Any) -> Sequence[MessageStatus]:

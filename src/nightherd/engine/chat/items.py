@@ -19,7 +19,14 @@ from nightherd.model.change import Refused
 from nightherd.model.chat.changes import EditPost, QueuePosts
 from nightherd.model.chat.conversation import Conversation, ConversationId
 from nightherd.model.chat.item_post import HEADINGS, ItemPost, item_post
-from nightherd.model.chat.post import PostId, PostKind, QueuedPost, new_post, post_id
+from nightherd.model.chat.post import (
+    POST_LIFECYCLE,
+    PostId,
+    PostKind,
+    QueuedPost,
+    new_post,
+    post_id,
+)
 from nightherd.model.ids import JobId
 from nightherd.model.inbox.item import InboxItem, InboxTexts, ItemId, ItemKind
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
@@ -104,6 +111,9 @@ class Items:
     async def _ask(self, item: InboxItem, conversation: Conversation, of: str) -> None:
         """Ask in the conversation; `of` is the turn's job or the run."""
         context = self._context
+        known = context.fleet.reader.find_post(post_id(of, item.id))
+        if known is not None and POST_LIFECYCLE.is_terminal(known.status):
+            return  # it was given up, and stays in the inbox
         written = self._written(item)
         if written is None:
             return

@@ -120,7 +120,10 @@ def _indented(text: str) -> str:
 
 
 def _files(message: PromptMessage) -> Iterable[str]:
-    lines = [f"- `{one.path}` ({one.media_type}, {format_size(one.size)})" for one in message.files]
+    lines = [
+        f"- `{one.path}` ({_kind(one.media_type)}, {format_size(one.size)})"
+        for one in message.files
+    ]
     if lines:
         yield "\n".join((FILES_LEAD, *lines))
     for one in message.files:
@@ -129,3 +132,8 @@ def _files(message: PromptMessage) -> Iterable[str]:
     if message.refused:
         refused = (f"- `{one.name}`: {one.why}" for one in message.refused)
         yield "\n".join(("Files that were sent along and not fetched:", *refused))
+
+
+def _kind(media_type: str) -> str:
+    """What type a file is said to be, without parameters: its sender chooses the words."""
+    return shown_name(media_type.partition(";")[0])
