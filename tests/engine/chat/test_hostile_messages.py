@@ -8,14 +8,19 @@ from pathlib import Path
 import anyio
 import pytest
 
-from engine.chat.bot_bench import ECHO, live_bot
-from engine.chat.chat_bench import chat_bench, settings_of, until
+from engine.chat.bot_bench import ECHO, live_bot, opened
+from engine.chat.chat_bench import THERE, chat_bench, settings_of, until
 from nightherd.engine.chat.intake import Intake
 from nightherd.engine.chat.start_turns import TurnStarter
 from nightherd.model.chat.incoming import IncomingMessage
+from nightherd.model.chat.settings import ChannelMode, ChannelSettings
 from nightherd.testing.determinism import FakeClock
-from nightherd.testing.local_chat import BEGINNING
+from nightherd.testing.local_chat import BEGINNING, HERE
 
+ASKING = """\
+    approvals: [{tool: "Bash(touch:*)"}]
+    script: [{tool: Bash, input: {command: touch pushed}}, {say: pushed}]
+"""
 TEXTS = (
     "\ud800",
     "a\x00b",
@@ -56,3 +61,27 @@ async def test_a_message_does_not_wait_for_a_clock_that_was_set_back(tmp_path: P
         tasks.start_soon(TurnStarter(after.context).run)
         await until(lambda: after.messages()[0].job_id)
         tasks.cancel_scope.cancel()
+
+
+def test_a_turn_whose_journal_cannot_be_read_holds_no_other_conversation_up(tmp_path: Path) -> None:
+    channels = tuple(
+        ChannelSettings(id=place.channel_id, mode=ChannelMode.ALL) for place in (HERE, THERE)
+    )
+    settings = settings_of(channels=channels)
+
+    async def main() -> None:
+        async with opened(tmp_path, ASKING, settings) as live, live.at_work():
+            async with live.bot():
+                live.platform.say("push it")
+                await until(lambda: any("Approval needed" in one for one in live.texts()))
+            journal = next(live.state_dir.joinpath("jobs").rglob("*.jsonl"))
+            kept = journal.rename(journal.with_suffix(".kept"))
+            journal.mkdir()
+            async with live.bot():
+                live.platform.say("and here?", place=THERE)
+                await until(lambda: any("Approval needed" in one for one in live.texts(THERE)))
+                assert live.reported == []
+            journal.rmdir()
+            kept.rename(journal)
+
+    anyio.run(main)

@@ -9,17 +9,21 @@ import anyio
 from anyio.abc import TaskGroup
 
 from nightherd.engine.chat.context import ChatContext
+from nightherd.engine.chat.log import write_log
 from nightherd.engine.chat.outbox import Outbox
 from nightherd.engine.chat.turn_follower import TurnFollower
-from nightherd.errors import NightherdError
+from nightherd.errors import NightherdError, message_of
 from nightherd.model.chat.conversation import Conversation
 from nightherd.model.chat.message import ChatMessage
 from nightherd.model.ids import JobId
+from nightherd.model.log import LogLevel
 
 TYPING_S = 8.0
 """How often it is shown that the bot writes: platforms show it for ten seconds."""
 LONGEST_CALL_S = 5.0
 """How long the platform may take to show something that nobody has to see."""
+RETRY_S = 30.0
+"""How long until a turn is looked at again whose journal could not be read."""
 MOST_ACKNOWLEDGED = 10
 """Messages of one turn that get a reaction, the latest ones."""
 
@@ -60,12 +64,34 @@ class TurnFollowers:
             async with anyio.create_task_group() as beside:
                 beside.start_soon(self._react, asked, conversation, True)
                 beside.start_soon(self._type, follower, conversation)
-                await follower.run()
+                is_over = await self._run(follower, conversation)
                 beside.cancel_scope.cancel()
-            context.signals.messages.set()  # the conversation is free
-            await self._react(asked, conversation, False)
+            if is_over:
+                context.signals.messages.set()  # the conversation is free
+                await self._react(asked, conversation, False)
         finally:
             del self._followers[follower.job_id]
+        if not is_over:
+            context.signals.turns.set()  # followed anew, from what is on record
+
+    async def _run(self, follower: TurnFollower, conversation: Conversation) -> bool:
+        """Follow a turn; False after a pause when that is not possible now. The other conversations go on."""
+        try:
+            await follower.run()
+        except NightherdError as error:
+            context = self._context
+            message = str(context.fleet.secrets.mask(message_of(error)))
+            write_log(
+                context,
+                "turn_unknown",
+                f"it cannot be read what job {follower.job_id} says: {message}",
+                level=LogLevel.WARNING,
+                job=follower.job_id,
+                conversation=conversation.id,
+            )
+            await anyio.sleep(RETRY_S)
+            return False
+        return True
 
     async def _react(
         self,
