@@ -31,8 +31,7 @@ def rows(state_dir: Path) -> dict[str, list[tuple[object, ...]]]:
     file = state_dir / "nightherd.db"
     with closing(sqlite3.connect(file)) as database:
         return {
-            table: sorted(database.execute(f"SELECT * FROM {table}"), key=repr)
-            for table in TABLES
+            table: sorted(database.execute(f"SELECT * FROM {table}"), key=repr) for table in TABLES
         }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.chat.bot_bench import ECHO, live_bot, opened
 from engine.chat.chat_bench import THERE, chat_bench, settings_of, until
@@ -85,3 +86,18 @@ def test_a_turn_whose_journal_cannot_be_read_holds_no_other_conversation_up(tmp_
             kept.rename(journal)
 
     anyio.run(main)
+
+
+async def test_no_secret_is_on_record_as_the_name_of_a_file(tmp_path: Path) -> None:
+    async with chat_bench(tmp_path, secret="s3cret-" + "k" * 20) as bench:
+        bench.platform.say("look", file=b"x")
+        said = bench.platform.events[-1]
+        assert isinstance(said, IncomingMessage)
+        named = tuple(replace(one, name=f"s3cret-{'k' * 20}.txt") for one in said.files)
+        await Intake(bench.context).take(replace(said, files=named))
+    files = [one for one in (tmp_path / ".nightherd").rglob("*") if one.is_file()]
+    holding = {
+        word: [one for one in files if word in one.read_bytes()] for word in (b"look", b"s3cret-")
+    }
+    assert holding[b"look"]
+    assert holding[b"s3cret-"] == []

@@ -68,7 +68,7 @@ class Intake:
         self, message: IncomingMessage, *, since: datetime | None = None, moves_cursor: bool = True
     ) -> None:
         """Take a message. Once this returns it is durable, known already, or nobody's business."""
-        context, message = self._context, storable(message)
+        context, message = self._context, self._fit_to_record(message)
         bot = context.settings.bot
         id = chat_message_id(bot, message.place.channel_id, message.message_id)
         if context.fleet.reader.find_chat_message(id) is not None:
@@ -88,6 +88,12 @@ class Intake:
                 )
                 if moves_cursor:
                     await self._see(message)
+
+    def _fit_to_record(self, message: IncomingMessage) -> IncomingMessage:
+        """The message without halves of characters, and its files without secrets in their names."""
+        mask = self._context.fleet.secrets.mask
+        files = tuple(replace(one, name=str(mask(one.name))) for one in message.files)
+        return storable(replace(message, files=files))
 
     async def command(self, command: ChatCommand) -> str:
         """Carry out a slash command; returns what to say to that person alone."""
