@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from browser.fleet_world import FleetWorld
 from browser.looks import PHONE_DARK, Look, every_look
@@ -263,13 +263,22 @@ async def test_two_people_answer_one_item_and_the_second_is_told_who_was_first(
     bob = await visit(fleet, path, role=Role.OPERATOR, name="bob")
     bob.complaints.allow("status of 409", r"ERR_FAILED")
     await expect(bob.page.get_by_role("button", name="Reject")).to_be_enabled()
-    # Bob's page hears nothing of what Alice does until his own answer was refused.
+    # Bob's page hears nothing of what Alice does until his own answer is sent.
+    sent: list[str] = []
+
+    async def hear(route: Route) -> None:
+        await (route.continue_() if sent else route.abort())
+
+    async def send(route: Route) -> None:
+        sent.append(route.request.url)
+        await route.continue_()
+
     await bob.page.route("**/v1/stream*", lambda route: route.abort())
-    await bob.page.route(f"**/v1{path}", lambda route: route.abort())
+    await bob.page.route(f"**/v1{path}", hear)
+    await bob.page.route(f"**/v1{path}/answers", send)
 
     await alice.page.get_by_role("button", name="Approve").click()
     await expect(alice.page.get_by_role("region", name="Decision")).to_contain_text("by alice")
-    await bob.page.unroute(f"**/v1{path}")
     await bob.page.get_by_role("button", name="Reject").click()
 
     told = bob.page.get_by_role("alert").filter(has_text="did not count")
