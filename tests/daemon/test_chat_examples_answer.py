@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from nightherd.testing.discord_api import TOKEN_VARIABLE, DiscordApi
+from nightherd.testing.discord_api import DiscordApi
 from nightherd.testing.slack_api import SlackApi
 from nightherd.testing.slack_workspace import CHANNEL
 from surfaces.drivers import Shell
 
 EXAMPLE = Path(__file__).parents[1] / "config" / "examples" / "chat" / "agents"
 PATIENCE_S = 90.0
+DISCORD_BOTS = ("watcher", "first-officer", "navigator", "developer")
 PLAYED = "{runtime: scripted, model: null, script: [{say: 'NAME heard you.'}, {end: true}]}"
 
 
@@ -34,17 +36,18 @@ def fleet_in(directory: Path, *agents: str) -> None:
     (directory / "nightherd.yaml").write_text("\n".join(lines) + "\n")
 
 
-def test_examples_answer_on_slack_and_on_discord(tmp_path: Path) -> None:
+def test_every_example_answers_on_slack_or_on_discord(tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
-    fleet_in(tmp_path / "fleet", "helper", "navigator")
-    with SlackApi() as slack, DiscordApi(tmp_path / "discord") as discord:
-        channel = discord.channel_id
+    fleet_in(tmp_path / "fleet", "helper", *DISCORD_BOTS)
+    with SlackApi() as slack, DiscordApi(tmp_path / "discord", bot_name="watcher") as discord:
+        others = {name: discord.add_bot(name, f"{name}-token") for name in DISCORD_BOTS[1:]}
+        bots = {"watcher": discord.bot, **others}
         environment = {
             **slack.environment,
             **discord.environment,
-            "NAVIGATOR_BOT_TOKEN": discord.environment[TOKEN_VARIABLE],
+            **{variable_of(name): bot.token for name, bot in others.items()},
             "DISCORD_GUILD_ID": discord.guild_id,
-            "DISCORD_CHANNEL_ID": channel,
+            "DISCORD_CHANNEL_ID": discord.channel_id,
             "SLACK_CHANNEL_ID": CHANNEL,
         }
         shell = Shell(tmp_path / "fleet")
@@ -54,17 +57,33 @@ def test_examples_answer_on_slack_and_on_discord(tmp_path: Path) -> None:
             assert "not active" not in started.err
 
             def connected() -> int:
-                bots = shell.run("status", "--json", stdin=b"", **environment).data["bots"]
-                return sum(one["status"] == "connected" for one in bots)
+                shown = shell.run("status", "--json", stdin=b"", **environment).data["bots"]
+                return sum(one["status"] == "connected" for one in shown)
 
-            until(lambda: connected() == 2, "the bots")
+            until(lambda: connected() == 1 + len(bots), "the bots")
             slack.say("are you there?", names_bot=True)
             until(lambda: any("helper heard you." in one.text for one in slack.posted()), "Slack")
-            discord.say("are you there?")
-            until(
-                lambda: any("navigator heard you." in one.text for one in discord.posted()),
-                "Discord",
-            )
+            for name, bot in bots.items():
+                # The navigator answers whatever names nobody else.
+                discord.say("who is there?" if name == "navigator" else f"<@{bot.id}> and you?")
+                until(partial(is_said, discord, f"{name} heard you."), name)
         finally:
             shell.run("stop", "--now", stdin=b"", **environment)
             shell.close()
+        heard = [text for text in said(discord) if text.endswith(" heard you.")]
+        assert sorted(heard) == sorted(f"{name} heard you." for name in bots)
+
+
+def variable_of(name: str) -> str:
+    """The variable that holds the token of one of the examples' bots."""
+    return f"{name.upper().replace('-', '_')}_BOT_TOKEN"
+
+
+def said(discord: DiscordApi) -> list[str]:
+    """What everybody has written in the channel."""
+    with discord.world.lock:
+        return [one["content"] for one in discord.world.messages[discord.channel_id].values()]
+
+
+def is_said(discord: DiscordApi, text: str) -> bool:
+    return text in said(discord)
