@@ -57,7 +57,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
     """The same for a fixture of many tests, which is set up before any of them."""
     made = fixturedef.func
-    if inspect.iscoroutinefunction(made) or inspect.isasyncgenfunction(made):
+    # What `outside_of_event_loops` sets has to outlast its own set-up.
+    is_ours = fixturedef.argname == "outside_of_event_loops"
+    if is_ours or inspect.iscoroutinefunction(made) or inspect.isasyncgenfunction(made):
         return (yield)
     token = sniffio.current_async_library_cvar.set(None)
     try:

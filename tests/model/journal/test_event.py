@@ -65,6 +65,8 @@ def values_of(kind: object) -> st.SearchStrategy[Any]:
         return st.one_of([values_of(argument) for argument in arguments])
     if get_origin(kind) is list:
         return st.lists(values_of(arguments[0]), max_size=3)
+    if get_origin(kind) is tuple:
+        return st.lists(values_of(arguments[0]), max_size=3).map(tuple)
     if get_origin(kind) is dict:
         return st.dictionaries(values_of(arguments[0]), values_of(arguments[1]), max_size=3)
     assert isinstance(kind, type)

@@ -181,7 +181,10 @@ def claude_processes(stage: ClaudeStage) -> list[int]:
     """The `claude` of this stage itself, not what it started nor its keeper."""
     found = []
     for pid in stage.processes():
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has just ended
         if b"-p" in command[1:3]:  # behind the program, or behind `node cli.js`
             found.append(pid)
     return found
