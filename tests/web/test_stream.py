@@ -212,6 +212,10 @@ async def reset_of(world: World, topics: str, cursor: str) -> Heard:
         return found
 
 
+async def is_unheard(world: World) -> bool:
+    return world.site.changes._begun is None
+
+
 async def works(world: World, listener: Listener) -> None:
     job_id = await world.submit("hello")
     await listener.until(partial(is_job, job_id))
@@ -258,6 +262,8 @@ def test_a_client_whose_changes_cannot_be_read_any_more_fetches_its_lists(
                 cursor = listener.last_id
             for _ in range(3):
                 await world.run("hello")
+            # The server reads nothing, and remembers nothing, once it has noticed that nobody listens.
+            await until(partial(is_unheard, world))
             (ledger,) = (tmp_path / ".nightherd/ledger").glob("*.jsonl")
             lines = ledger.read_bytes().splitlines(keepends=True)
             damaged = int(cursor.partition("-")[0]) + 2
