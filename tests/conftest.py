@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import subprocess
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sniffio
 from hypothesis import settings
 from msgspec.structs import replace
 
@@ -23,7 +21,7 @@ from surfaces.drivers import FLEET, Cli, Shell
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
-pytest_plugins = ("daemon_fixtures", "docker_fixtures", "quick")
+pytest_plugins = ("daemon_fixtures", "docker_fixtures", "event_loops", "quick")
 
 OURS = ("NIGHTHERD_CONFIG", "NIGHTHERD_STATE_DIR", "NIGHTHERD_EXECUTION")
 TERMINAL = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
@@ -51,32 +49,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     can_say = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if can_say else os.cpu_count() or 1
     return cores if config.getoption("--quick") else int(WORKERS_PER_CORE * cores)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
-    """The same for a fixture of many tests, which is set up before any of them."""
-    made = fixturedef.func
-    # What `outside_of_event_loops` sets has to outlast its own set-up.
-    is_ours = fixturedef.argname == "outside_of_event_loops"
-    if is_ours or inspect.iscoroutinefunction(made) or inspect.isasyncgenfunction(made):
-        return (yield)
-    token = sniffio.current_async_library_cvar.set(None)
-    try:
-        return (yield)
-    finally:
-        sniffio.current_async_library_cvar.reset(token)
-
-
-@pytest.fixture(autouse=True)
-def outside_of_event_loops(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test that is not async may start an event loop, also where one waits for the next test in a browser."""
-    if inspect.iscoroutinefunction(request.function):
-        yield
-        return
-    token = sniffio.current_async_library_cvar.set(None)
-    yield
-    sniffio.current_async_library_cvar.reset(token)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -22,10 +23,10 @@ STUBBORN = "trap '' TERM HUP INT; echo $$ > started; while :; do sleep 0.05; don
 
 def state_of(engine: DockerEngine, container: str) -> str:
     """As the engine says; `gone` when it knows of no such container."""
-    status, _ = engine.request("GET", f"/containers/{container}/json")
+    status, raw = engine.request("GET", f"/containers/{container}/json")
     if status == 404:
         return "gone"
-    return str(engine.json("GET", f"/containers/{container}/json")["State"]["Status"])
+    return str(json.loads(raw)["State"]["Status"])
 
 
 def wait_for_end(engine: DockerEngine, container: str) -> None:
