@@ -19,7 +19,8 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 async def browser(anyio_backend: str) -> AsyncIterator[str]:
-    yield "waits"
+    async with anyio.create_task_group():
+        yield "waits"
 
 
 @pytest.fixture(scope="session")
