@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from daemon.bot_herd import until
 from nightherd.testing.discord_api import DiscordApi
 from nightherd.testing.slack_api import SlackApi
 from nightherd.testing.slack_workspace import CHANNEL
 from surfaces.drivers import Shell
 
 EXAMPLE = Path(__file__).parents[1] / "config" / "examples" / "chat" / "agents"
-PATIENCE_S = 90.0
 DISCORD_BOTS = ("watcher", "first-officer", "navigator", "developer")
 PLAYED = "{runtime: scripted, model: null, script: [{say: 'NAME heard you.'}, {end: true}]}"
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"it never came: {what}"
-        time.sleep(0.05)
 
 
 def fleet_in(directory: Path, *agents: str) -> None:

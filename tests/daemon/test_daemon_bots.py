@@ -6,18 +6,15 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from nightherd.daemon.record import find_daemon
+from daemon.bot_herd import BotHerd, until
 from nightherd.testing.slack_api import SlackApi
 from nightherd.testing.slack_workspace import APP_TOKEN, BOT_TOKEN, CHANNEL
-from surfaces.drivers import Shell
 
-PATIENCE_S = 60.0
 BOT = "slack/coder"
 
 HEAD = """\
@@ -36,6 +33,18 @@ CHAT = f"""\
 """
 
 
+ASKING = f"""\
+      - {{tool: Bash, input: {{command: echo released}}}}
+      - say: Released.
+    approvals: [{{tool: Bash}}]
+    permission_mode: bypassPermissions
+    chat:
+      slack:
+        channels: [{{id: {CHANNEL}, mode: all, context_messages: 0}}]
+        approvers: {{U0ADA: ada}}
+"""
+
+
 @pytest.fixture
 def slack() -> Iterator[SlackApi]:
     """A Slack on the loopback interface."""
@@ -43,40 +52,13 @@ def slack() -> Iterator[SlackApi]:
         yield server
 
 
-class Herd:
-    """A fleet whose daemon is started with the variables of a Slack."""
+class Herd(BotHerd):
+    """The fleet of a bot on Slack."""
 
     def __init__(self, directory: Path, slack: SlackApi) -> None:
-        self.directory = directory
+        super().__init__(directory, dict(slack.environment))
         self.slack = slack
-        self.environment: Mapping[str, str] = dict(slack.environment)
-        self.shell = Shell(directory)
         self.write(HEAD + CHAT)
-
-    def write(self, text: str, pace: str = "0s") -> None:
-        """Change the fleet file."""
-        (self.directory / "nightherd.yaml").write_text(text.replace("PACE", pace))
-
-    def start(self) -> int:
-        """Start the daemon; its process."""
-        started = self.shell.run("start", "-d", stdin=b"", **self.environment)
-        assert started.code == 0, started.err
-        record = find_daemon(self.directory / ".nightherd")
-        assert record is not None
-        return record.pid
-
-    def bot(self) -> Mapping[str, Any]:
-        """How the bot does, by `status`."""
-        (row,) = self.shell.run("status", "--json").data["bots"]
-        assert isinstance(row, dict)
-        return row
-
-    def wait_for_status(self, status: str) -> Mapping[str, Any]:
-        """Wait until the bot stands so."""
-        row: Mapping[str, Any] = until(
-            lambda: row if (row := self.bot())["status"] == status else None, status
-        )
-        return row
 
     def posted(self) -> Sequence[str]:
         """What the bot has said."""
@@ -86,15 +68,6 @@ class Herd:
         """How many answers repeat what was said."""
         return sum(said in text for text in self.posted())
 
-    def output(self) -> str:
-        """What the daemon has written."""
-        return (self.directory / ".nightherd" / "logs" / "daemon.out").read_text()
-
-    def close(self) -> None:
-        """Stop the daemon."""
-        self.shell.run("stop", "--now")
-        self.shell.close()
-
 
 @pytest.fixture
 def herd(tmp_path: Path, slack: SlackApi) -> Iterator[Herd]:
@@ -102,16 +75,6 @@ def herd(tmp_path: Path, slack: SlackApi) -> Iterator[Herd]:
     made = Herd(tmp_path, slack)
     yield made
     made.close()
-
-
-def until(look: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"it never came: {what}")
 
 
 def test_bot_answers_and_status_shows_it(herd: Herd) -> None:
@@ -131,7 +94,7 @@ def test_stopped_daemon_sends_what_its_last_job_said(herd: Herd) -> None:
     herd.start()
     herd.wait_for_status("connected")
     herd.slack.say("hello")
-    until(lambda: herd.shell.run("jobs", "--status", "running", "--json").data, "the turn")
+    herd.wait_for_turn()
 
     assert herd.shell.run("stop").code == 0
 
@@ -139,14 +102,29 @@ def test_stopped_daemon_sends_what_its_last_job_said(herd: Herd) -> None:
     assert herd.bot()["status"] == "stopped"
 
 
+def test_stopped_daemon_shows_that_an_item_was_answered(herd: Herd) -> None:
+    herd.write(HEAD.partition("      - repeat")[0] + ASKING)
+    pid = herd.start()
+    herd.wait_for_status("connected")
+    herd.slack.say("release it")
+    asked = until(lambda: [one for one in herd.slack.posted() if one.buttons], "the question")
+    herd.slack.press(asked[0].id, "Approve")
+    until(herd.is_answered, "the answer of the inbox")
+
+    os.kill(pid, signal.SIGTERM)
+    until(herd.is_down, "the end of the daemon")
+
+    (post,) = [one for one in herd.slack.posted() if one.id == asked[0].id]
+    assert (post.buttons, "Approved by ada" in post.text) == ((), True)
+
+
 def test_killed_daemon_answers_once_after_its_next_start(herd: Herd) -> None:
     herd.write(HEAD + CHAT, pace="2s")
     pid = herd.start()
     herd.wait_for_status("connected")
     herd.slack.say("hello")
-    until(lambda: herd.shell.run("jobs", "--status", "running", "--json").data, "the turn")
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: find_daemon(herd.directory / ".nightherd") is None, "the end of the daemon")
+    herd.wait_for_turn()
+    herd.kill(pid)
     herd.slack.say("and while you were away")
 
     herd.start()

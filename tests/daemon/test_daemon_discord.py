@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from nightherd.daemon.record import find_daemon
+from daemon.bot_herd import PATIENCE_S, BotHerd, until
 from nightherd.testing.contracts.open_chat import Posted
 from nightherd.testing.discord_api import TOKEN_VARIABLE, DiscordApi
 from nightherd.testing.discord_world import BotAccount
 from surfaces.drivers import Shell
 
-PATIENCE_S = 60.0
 KILLED_AFTER_S = (0.0, 0.02, 0.1, 0.3, 0.5, 0.8, 1.2)
 """After what was said: before it is recorded, before and while it is answered, and after."""
 FLEET = """\
@@ -41,42 +37,19 @@ agents:
 ASKING = "      - {tool: Bash, input: {command: echo released}}\n      - {say: Released.}\n"
 
 
-class Herd:
-    """A fleet whose daemon is started with the variables of a Discord."""
+class Herd(BotHerd):
+    """The fleet of a bot on Discord."""
 
     def __init__(self, directory: Path, discord: DiscordApi) -> None:
-        self.directory = directory
+        super().__init__(directory, discord.environment)
         self.discord = discord
-        self.shell = Shell(directory)
         self.write(FLEET)
 
     def write(self, text: str, pace: str = "0s") -> None:
-        """Write the fleet file."""
-        values = {"GUILD": self.discord.guild_id, "USER": self.discord.user_id, "PACE": pace}
-        for name, value in values.items():
-            text = text.replace(name, value)
-        (self.directory / "nightherd.yaml").write_text(text)
-
-    def start(self) -> int:
-        """Start the daemon; its process."""
-        started = self.shell.run("start", "-d", stdin=b"", **self.discord.environment)
-        assert started.code == 0, started.err
-        record = find_daemon(self.directory / ".nightherd")
-        assert record is not None
-        return record.pid
-
-    def bot(self) -> Mapping[str, Any]:
-        """How the bot does, by `status`."""
-        (row,) = self.shell.run("status", "--json").data["bots"]
-        assert isinstance(row, dict)
-        return row
-
-    def wait_for_status(self, status: str) -> Mapping[str, Any]:
-        """Wait until the bot stands so."""
-        row: Mapping[str, Any] = until(
-            lambda: row if (row := self.bot())["status"] == status else None, status
-        )
-        return row
+        """Write the fleet file, with the ids of the loopback Discord."""
+        for name, id in (("GUILD", self.discord.guild_id), ("USER", self.discord.user_id)):
+            text = text.replace(name, id)
+        super().write(text, pace)
 
     def wait_for(self, text: str, channel: str | None = None) -> None:
         """Wait until the bot has said it."""
@@ -106,18 +79,7 @@ def herd(tmp_path: Path) -> Iterator[Herd]:
     with DiscordApi(tmp_path / "discord") as discord:
         made = Herd(tmp_path / "fleet", discord)
         yield made
-        made.shell.run("stop", "--now")
-        made.shell.close()
-
-
-def until(look: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"it never came: {what}")
+        made.close()
 
 
 def test_bot_answers_in_channels_threads_and_direct_messages(herd: Herd) -> None:
@@ -178,9 +140,8 @@ def test_killed_daemon_answers_once_after_its_next_start(herd: Herd) -> None:
     pid = herd.start()
     herd.wait_for_status("connected")
     herd.discord.say("hello")
-    until(lambda: herd.shell.run("jobs", "--status", "running", "--json").data, "the turn")
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: find_daemon(herd.directory / ".nightherd") is None, "the end of the daemon")
+    herd.wait_for_turn()
+    herd.kill(pid)
     herd.discord.say("and while you were away")
 
     herd.start()
@@ -195,8 +156,7 @@ def test_answer_whose_arrival_was_not_heard_of_is_not_sent_again(herd: Herd) -> 
     herd.discord.lose_answer()
     herd.discord.say("hello")
     herd.wait_for("hello")
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: find_daemon(herd.directory / ".nightherd") is None, "the end of the daemon")
+    herd.kill(pid)
 
     herd.start()
     herd.wait_for_status("connected")
@@ -214,8 +174,7 @@ def test_daemon_that_is_killed_again_and_again_answers_each_message_once(herd: H
     for number, delay_s in enumerate(KILLED_AFTER_S):
         herd.discord.say(f"message-{number}.")
         time.sleep(delay_s)
-        os.kill(pid, signal.SIGKILL)
-        until(lambda: find_daemon(herd.directory / ".nightherd") is None, "the end of the daemon")
+        herd.kill(pid)
         pid = herd.start()
     herd.wait_for_status("connected")
     herd.discord.say("the last one")
@@ -235,8 +194,7 @@ def test_revoked_token_is_clear_and_asked_no_more(herd: Herd) -> None:
     row = herd.wait_for_status("refused")
 
     assert row["error"] == "Discord refuses the bot's token"
-    output = (herd.directory / ".nightherd" / "logs" / "daemon.out").read_text()
-    assert herd.discord.bot.token not in output
+    assert herd.discord.bot.token not in herd.output()
     time.sleep(1.5)  # a loop would ask again and again
     assert len(herd.discord.rest.lines) == 1
 

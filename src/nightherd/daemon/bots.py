@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.chat.bot import BotStatus
 from nightherd.model.chat.platform import BotId
+from nightherd.model.inbox.item import ItemId
 from nightherd.ports import StateReader
 from nightherd.ports.chat import TakesRequests
 from nightherd.wiring.chat import environment_of, make_bots
@@ -76,14 +77,17 @@ class BotService:
                 await anyio.sleep(LOOK_S)
 
     def _has_unsent(self) -> bool:
-        """Whether a connected bot has something to say about jobs that have ended."""
+        """Whether a connected bot has something to say about jobs that have ended, or items that were answered."""
         if self._bots is None or self._context is None:
             return False
         reader = self._context.reader
         return any(
-            reader.unsent_conversations(bot.id) or has_unfinished_turn(reader, bot.id)
+            reader.unsent_conversations(bot.id)
+            or has_unfinished_turn(reader, bot.id)
+            or has_answered_item(reader, running.asking)
             for bot in reader.list_chat_bots()
-            if bot.status is BotStatus.CONNECTED and self._bots.running(bot.id) is not None
+            if bot.status is BotStatus.CONNECTED
+            and (running := self._bots.running(bot.id)) is not None
         )
 
 
@@ -101,3 +105,9 @@ def has_unfinished_turn(reader: StateReader, bot: BotId) -> bool:
         if job is not None and job.is_terminal:
             return True
     return False
+
+
+def has_answered_item(reader: StateReader, asking: Iterable[ItemId]) -> bool:
+    """Whether an item is shown with buttons though nobody is asked any more."""
+    items = (reader.find_item(id) for id in asking)
+    return any(item is None or not item.is_pending for item in items)

@@ -90,6 +90,22 @@ def test_a_message_during_a_turn_waits_visibly_and_is_the_next_turn(tmp_path: Pa
     anyio.run(main)
 
 
+def test_a_notice_whose_arrival_was_not_heard_of_does_not_stay(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with live_bot(tmp_path, SLOW) as live:
+            live.platform.say("one")
+            await until(lambda: live.turns() and live.job().status is JobStatus.RUNNING)
+            live.platform.lose_answer()
+            live.platform.say("two")
+            await until(lambda: any("1 message waiting" in text for text in live.texts()))
+            (tmp_path / "go").touch()
+            texts = await live.answered(2)
+
+            assert not any("waiting" in text for text in texts)
+
+    anyio.run(main)
+
+
 def test_turns_of_a_channel_continue_one_session_and_other_channels_have_their_own(
     tmp_path: Path,
 ) -> None:

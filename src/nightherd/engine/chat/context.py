@@ -9,8 +9,10 @@ import msgspec
 
 from nightherd.engine.contexts import FleetContext
 from nightherd.model.agents.agent import Agent
+from nightherd.model.chat.post import PostId
 from nightherd.model.chat.settings import BotSettings
 from nightherd.model.ids import SessionId
+from nightherd.model.inbox.item import ItemId
 from nightherd.model.worker import Worker
 from nightherd.ports import ChangeFeed, Probe, no_probe
 from nightherd.ports.chat import ChatConnection, Transcriber
@@ -99,6 +101,8 @@ class ChatContext(msgspec.Struct, kw_only=True):
     """The session that the first turn of the conversation continues; None for the agent's own."""
     transcriber: Transcriber | None = None
     """Turns voice notes into text; None where they are refused."""
+    asking: dict[ItemId, PostId] = msgspec.field(default_factory=dict)
+    """Items that are shown with buttons, by `Items`; one that was answered is in here until its post says so."""
     probe: Probe = no_probe
 
     @property

@@ -46,7 +46,7 @@ class Items:
 
     def __init__(self, context: ChatContext) -> None:
         self._context = context
-        self._asking: dict[ItemId, PostId] = {}
+        self._asking = context.asking
 
     async def run(self) -> None:
         """Show items, and keep them up to date, until cancelled."""

@@ -245,7 +245,7 @@ class TurnFollower:
             status=status,
             at=context.fleet.clock.now(),
             posts=tuple(posts),
-            drops=self._posts.unsent(QUEUE),
+            drops=self._posts.unneeded(QUEUE),
         )
         asked = context.fleet.reader.chat_messages_of_job(self.job_id)
         await remove_files(asked, context)

@@ -15,10 +15,8 @@ from nightherd.model.chat.conversation import Conversation
 from nightherd.model.chat.message import ChatTurn
 from nightherd.model.chat.post import (
     POST_LIFECYCLE,
-    OutboxPost,
     PostId,
     PostKind,
-    PostStatus,
     QueuedPost,
     new_post,
     post_id,
@@ -86,17 +84,16 @@ class TurnPosts:
         return self._post(self._take_live() or post_id(self._turn.job_id, name), kind, text)
 
     def edit(self, name: str, text: str) -> Sequence[QueuedPost]:
-        """Return the post by that name with another text; nothing where nobody has it, or it cannot change."""
+        """Return the post by that name with another text; nothing where there is none, or it cannot change."""
         known = self._context.fleet.reader.find_post(post_id(self._turn.job_id, name))
-        if known is None or POST_LIFECYCLE.is_terminal(known.status) or _is_unsent(known):
+        if known is None or POST_LIFECYCLE.is_terminal(known.status):
             return ()
         return (self._post(known.id, known.kind, text),)
 
-    def unsent(self, name: str) -> tuple[PostId, ...]:
-        """Return the live post, and the one by that name, as far as nobody has them yet."""
-        ids = (self.live, post_id(self._turn.job_id, name))
-        known = [self._context.fleet.reader.find_post(id) for id in ids if id is not None]
-        return tuple(one.id for one in known if one is not None and _is_unsent(one))
+    def unneeded(self, name: str) -> tuple[PostId, ...]:
+        """Return the live post, and the one by that name: at the end they are dropped if nobody can have seen them."""
+        named = post_id(self._turn.job_id, name)
+        return (named,) if self.live is None else (self.live, named)
 
     def _take_live(self) -> PostId | None:
         live, self.live = self.live, None
@@ -124,11 +121,6 @@ class TurnPosts:
             reply_to=reply_to,
             details=details,
         )
-
-
-def _is_unsent(post: OutboxPost) -> bool:
-    """Whether nobody has the post, and it is not on its way."""
-    return post.status is PostStatus.PENDING and post.message_id is None
 
 
 def _write(target: Path, text: str) -> None:

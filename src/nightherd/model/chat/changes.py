@@ -93,7 +93,7 @@ class FinishTurn(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     posts: tuple[QueuedPost, ...] = ()
     drops: tuple[PostId, ...] = ()
-    """Posts that are not sent any more, if they were not yet."""
+    """Posts that are not sent any more if nobody can have seen them; else what `posts` says of them holds."""
 
 
 class QueuePosts(msgspec.Struct, frozen=True, kw_only=True):

@@ -221,9 +221,10 @@ def finish_turn(change: FinishTurn, rows: Rows) -> Answer:
             session, message_count=session.message_count + 1, last_activity_at=change.at
         )
         written.append(heard)
-    unwanted = [one for id in change.drops if (one := rows.get(OutboxPost, id)) is not None]
-    written += (dropped(one) for one in unwanted if one.is_open and one.message_id is None)
-    return Applied(rows=(*written, *wanted_rows(change.posts, rows)))
+    found = [one for id in change.drops if (one := rows.get(OutboxPost, id)) is not None]
+    unseen = {one.id: dropped(one) for one in found if one.is_unseen}
+    posts = [one for one in change.posts if one.post.id not in unseen]
+    return Applied(rows=(*written, *unseen.values(), *wanted_rows(posts, rows)))
 
 
 def reset(change: ResetConversation, rows: Rows) -> Answer:

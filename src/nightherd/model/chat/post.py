@@ -111,6 +111,12 @@ class OutboxPost(msgspec.Struct, frozen=True, kw_only=True):
         """Whether something is still to be sent."""
         return self.status in (PostStatus.PENDING, PostStatus.SENDING)
 
+    @property
+    def is_unseen(self) -> bool:
+        """Whether nobody can have seen it: it was not sent, is not on its way, and no attempt was lost."""
+        is_waiting = self.status is PostStatus.PENDING and self.message_id is None
+        return is_waiting and not self.is_uncertain
+
 
 class PostTexts(msgspec.Struct, frozen=True, kw_only=True):
     """What a post says, apart from its row: lists never read it."""
