@@ -22,7 +22,7 @@ def prepared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkSe
         pasture.wait_until_said(daemon, "ended")
         daemon.send(signal.SIGTERM)
         assert daemon.wait().said[-1] == "done"
-        server.load(*json.loads(loaded.read_text()))
+        server.load(*json.loads(loaded.read_text()), "built_models")
         yield server
 
 

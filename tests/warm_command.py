@@ -69,6 +69,7 @@ def _server() -> ForkServer:
     """One for all tests of this process; it ends with it."""
     server = ForkServer(patience_s=PATIENCE_S)
     atexit.register(server.close)
+    server.load("built_models")
     return server
 
 

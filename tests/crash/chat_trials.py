@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +17,26 @@ import anyio
 
 from engine.chat.bot_bench import ECHO, fleet_in
 from engine.chat.chat_bench import BOT, settings_of
-from nightherd.engine.chat.bot import run_bot
-from nightherd.engine.chat.bots import Bots
-from nightherd.engine.chat.context import ChatContext
-from nightherd.engine.contexts import FleetContext, WorkerContext
+from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.workers.worker import WorkerReports
 from nightherd.model.chat.conversation import conversation_id
 from nightherd.model.chat.incoming import IncomingFile, IncomingMessage
 from nightherd.model.chat.platform import ChatPlace
-from nightherd.model.chat.settings import BotSettings, ChannelMode, ChannelSettings
+from nightherd.model.chat.settings import ChannelMode, ChannelSettings
 from nightherd.ports import Probe, no_probe
 from nightherd.ports.chat import ChatPost, ChatReceiver, ChatUpload, ConnectionState, PostResult
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
 from nightherd.testing.local_chat import HERE
-from nightherd.wiring.chat import chat_context
+from nightherd.wiring.chat import bots_on
 from nightherd.wiring.running import make_worker_loop, open_worker
-from nightherd.wiring.stores import ledger_end
 
 ANSWER = f"{__name__}:answer"
 SAID, POSTED = "said.jsonl", "posted.jsonl"
 LOOK_S = 0.005
 STREAMED = """\
     script:
-      - {repeat: 1000, steps: [{say: "turn ${turn}: ${prompt}", over: 300ms}, {end: true}]}
+      - {repeat: 1000, steps: [{say: "turn ${turn}: ${prompt}", over: 120ms}, {end: true}]}
 """
 """Answers word by word."""
 SETTINGS = settings_of(
@@ -158,13 +154,20 @@ class FileConnection:
 
 
 def answer(order: dict[str, Any], say: Say) -> None:
-    """Run bot and worker until everything is answered; killed at `point` for the `nth` time, or after `after_s`."""
+    """Run bot and worker until everything is answered; killed at `point` for the `nth` time, or after `after_s`.
+
+    Says how many seconds that took, and with `is_first` the names of all modules that it needed.
+    """
+    begun = time.monotonic()
     point = order.get("point")
     probe: Probe = no_probe if point is None else Ending(point, nth=order["nth"])
     if order.get("after_s") is not None:
         threading.Timer(order["after_s"], os.kill, (os.getpid(), signal.SIGKILL)).start()
     script = STREAMED if order.get("streams") else ECHO
     anyio.run(_answer, Path(order["folder"]), order["messages"], probe, script)
+    say(str(time.monotonic() - begun))
+    if order.get("is_first"):
+        say(json.dumps([name for name in sys.modules if name != "__main__"]))
     os._exit(0)  # a timer that was not needed is not waited for
 
 
@@ -174,21 +177,8 @@ async def _answer(folder: Path, messages: Sequence[str], probe: Probe, script: s
     async with open_worker(state_dir, fleet, {}) as context:
         worker = make_worker_loop(fleet, context, silent(), leaves_when_idle=False)
         connection = FileConnection(platform, messages)
-
-        def open_bot(settings: BotSettings, fleet: FleetContext, bots: Bots) -> ChatContext:
-            opened = chat_context(state_dir, settings, fleet, connection, {})
-            opened.wake_jobs, opened.probe = worker.wake, probe
-            return opened
-
-        bots = Bots(
-            fleet,
-            context,
-            {},
-            open_bot,
-            run_bot,
-            ledger_end=partial(ledger_end, state_dir),
-            report=_fail,
-        )
+        parts = {"wake_jobs": worker.wake, "probe": probe}
+        bots = bots_on(connection, state_dir, fleet, context, _fail, **parts)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.work)
             tasks.start_soon(bots.run)

@@ -74,7 +74,7 @@ def prepared(server: ForkServer) -> ForkServer:
         for arguments in (["run", "herder", "-p", "go", "--input", "tag=a"], ["doctor", "--fix"]):
             ended = ground.command(*arguments, loaded=str(loaded))
             assert ended.status == 0, ground.shown()
-            server.load(*json.loads(loaded.read_text()))
+            server.load(*json.loads(loaded.read_text()), "built_models")
     return server
 
 

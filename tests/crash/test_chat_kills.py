@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -31,14 +35,28 @@ SOMETIMES = ("chat.before_note", "chat.after_note")
 """Where a run comes that sees an answer before its job has ended."""
 TIMES = 2
 POINT_KILLS = len(POINTS) * TIMES
-RANDOM_KILLS = often(60, soak=2_000)
-LONGEST_RUN_S = 1.5
+RANDOM_KILLS = often(200, soak=2_000)
+SIDE_BY_SIDE = 6
+
+
+@pytest.fixture(scope="module")
+def bot_server() -> Iterator[ForkServer]:
+    """Has everything imported that a bot and its worker import on their way."""
+    with ForkServer(patience_s=120) as server, TemporaryDirectory() as folder:
+        ended = server.run(ANSWER, order_of(Path(folder), MESSAGES, is_first=True))
+        assert (ended.status, ended.error) == (0, "")
+        server.load(*json.loads(ended.said[-1]), "built_models")
+        yield server
+
+
+def order_of(folder: Path, messages: tuple[str, ...], **ending: object) -> dict[str, object]:
+    return {"folder": str(folder), "messages": messages, **ending}
 
 
 def run(
     server: ForkServer, folder: Path, messages: tuple[str, ...], **ending: float | str
 ) -> Ended:
-    return server.run(ANSWER, {"folder": str(folder), "messages": messages, **ending})
+    return server.run(ANSWER, order_of(folder, messages, **ending))
 
 
 def check_answers(folder: Path, messages: tuple[str, ...], how: object) -> None:
@@ -51,9 +69,9 @@ def check_answers(folder: Path, messages: tuple[str, ...], how: object) -> None:
 
 
 def test_a_bot_that_nobody_kills_answers_everything_once(
-    fork_server: ForkServer, quick_path: Path
+    bot_server: ForkServer, quick_path: Path
 ) -> None:
-    ended = run(fork_server, quick_path, MESSAGES)
+    ended = run(bot_server, quick_path, MESSAGES)
     assert (ended.status, ended.error) == (0, "")
     check_answers(quick_path, MESSAGES, "undisturbed")
 
@@ -61,38 +79,79 @@ def test_a_bot_that_nobody_kills_answers_everything_once(
 @pytest.mark.parametrize("nth", range(1, TIMES + 1))
 @pytest.mark.parametrize("point", [*POINTS, *SOMETIMES])
 def test_a_bot_killed_at_a_point_answers_everything_once(
-    point: str, nth: int, fork_server: ForkServer, quick_path: Path
+    point: str, nth: int, bot_server: ForkServer, quick_path: Path
 ) -> None:
-    killed = run(fork_server, quick_path, MESSAGES, nth=nth, point=point)
+    killed = run(bot_server, quick_path, MESSAGES, nth=nth, point=point)
     expected = -signal.SIGKILL
     assert killed.status == expected or (point in SOMETIMES and not killed.status), killed.error
-    ended = run(fork_server, quick_path, MESSAGES)
+    ended = run(bot_server, quick_path, MESSAGES)
     assert (ended.status, ended.error) == (0, "")
     check_answers(quick_path, MESSAGES, (point, nth))
 
 
-def test_a_bot_killed_at_random_moments_answers_everything_once(
-    fork_server: ForkServer, quick_path: Path
+def test_bots_killed_at_random_moments_answer_everything_once(
+    bot_server: ForkServer, quick_path: Path
 ) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)
-    kills = 0
+    kills, longest_s = 0, undisturbed(bot_server, quick_path)
     while kills < RANDOM_KILLS:
-        folder = quick_path / "fleet"
-        folder.mkdir()
-        messages: tuple[str, ...] = MESSAGES
-        moments, streams = list[float](), chance.random() < 0.5
-        for number in range(chance.randint(1, 4)):
-            moments.append(chance.uniform(0.0, LONGEST_RUN_S))
-            killed = run(fork_server, folder, messages, after_s=moments[-1], streams=streams)
-            assert killed.status in (0, -signal.SIGKILL), (seed, killed.error)
-            kills += killed.status != 0
-            if len(FilePlatform(folder).said()) == len(messages) and chance.random() < 0.5:
-                # Somebody writes while the bot is down.
-                messages = (*messages, f"down{number}")
-                FilePlatform(folder).say(messages[-1])
-        ended = run(fork_server, folder, messages, streams=streams)
-        assert (ended.status, ended.error) == (0, ""), (seed, moments)
-        check_answers(folder, messages, (seed, streams, moments))
-        shutil.rmtree(folder)
+        lives = [Life(quick_path / f"fleet-{n}", chance, longest_s) for n in range(SIDE_BY_SIDE)]
+        for _ in range(chance.randint(1, 6)):
+            for life, ended in run_all(bot_server, lives, are_killed=True):
+                assert ended.status in (0, -signal.SIGKILL), (seed, ended.error)
+                kills += ended.status != 0
+                life.go_on()
+        for life, ended in run_all(bot_server, lives, are_killed=False):
+            assert (ended.status, ended.error) == (0, ""), (seed, life)
+            check_answers(life.folder, life.messages, (seed, life))
+            shutil.rmtree(life.folder)
+
+
+@dataclass
+class Life:
+    """A fleet that is killed a few times."""
+
+    folder: Path
+    chance: random.Random
+    longest_s: Mapping[bool, float]
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        self.messages: tuple[str, ...] = MESSAGES
+        self.streams = self.chance.random() < 0.5
+
+    def order(self, *, is_killed: bool) -> dict[str, object]:
+        """Run it on, until it is killed or has answered everything."""
+        after_s = self.chance.uniform(0.0, self.longest_s[self.streams]) if is_killed else None
+        return order_of(self.folder, self.messages, after_s=after_s, streams=self.streams)
+
+    def go_on(self) -> None:
+        """Now and then somebody writes while the bot is down."""
+        platform = FilePlatform(self.folder)
+        if len(platform.said()) == len(self.messages) and self.chance.random() < 0.5:
+            self.messages = (*self.messages, f"down{len(self.messages)}")
+            platform.say(self.messages[-1])
+
+
+def run_all(
+    server: ForkServer, lives: Sequence[Life], *, are_killed: bool
+) -> Iterator[tuple[Life, Ended]]:
+    """Run them side by side: each of them mostly waits."""
+    orders = [life.order(is_killed=are_killed) for life in lives]
+    yield from zip(lives, server.run_all(ANSWER, orders), strict=True)
+
+
+def undisturbed(server: ForkServer, folder: Path) -> Mapping[bool, float]:
+    """How long runs take here that nobody kills, without and with an answer that is streamed."""
+    lives = [Life(folder / f"first-{n}", random.Random(n), {}) for n in range(SIDE_BY_SIDE)]
+    longest_s = {False: 0.0, True: 0.0}
+    for number, life in enumerate(lives):
+        life.streams = number % 2 == 1
+    for life, ended in run_all(server, lives, are_killed=False):
+        assert (ended.status, ended.error) == (0, "")
+        check_answers(life.folder, life.messages, "undisturbed")
+        longest_s[life.streams] = max(longest_s[life.streams], float(ended.said[0]))
+        shutil.rmtree(life.folder)
+    return longest_s

@@ -14,6 +14,7 @@ from crash import (
     test_mirror_kills,
     test_native_kills,
     test_notify_kills,
+    test_platform_kills,
     test_run_kills,
     test_whole_path,
 )
@@ -41,6 +42,7 @@ KILLS = {
     "notifier, at every named point and those of the store": test_notify_kills.KILLS,
     "chat bots, at every named point": test_chat_kills.POINT_KILLS,
     "chat bots, at random moments": test_chat_kills.RANDOM_KILLS,
+    "daemons with a bot on Slack or Discord, at random moments": 2 * test_platform_kills.KILLS,
     "whole path, at every named point": test_whole_path.BATCHES * test_whole_path.KILLS,
     "whole path, at system calls": test_whole_path.CALLS,
     "native jobs, at every named point": test_native_kills.BATCHES * test_native_kills.KILLS,

@@ -113,6 +113,12 @@ class DiscordApi:
             payload = {"content": content}
             return str(self.world.post(place, author, payload, files, is_voice=is_voice)["id"])
 
+    def deliver_again(self, message_id: str) -> None:
+        """Tell the bots of a message once more, as a gateway may after it was interrupted."""
+        with self.world.lock:
+            channel, message = self._message(message_id)
+            self.world.tell(channel["id"], "MESSAGE_CREATE", self.world.event(message))
+
     def reply(self, message_id: str, text: str, *, pings: bool = True) -> str:
         """A person replies to a message; returns the id of the reply."""
         with self.world.lock:

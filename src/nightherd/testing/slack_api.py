@@ -88,6 +88,14 @@ class SlackApi(SlackServer):
                 self._tell_event({**shown, "type": "app_mention", "channel": channel})
         return message.ts
 
+    def deliver_again(self, ts: str) -> None:
+        """Tell the app of a message once more, as Slack does when it missed the acknowledgement."""
+        with self.workspace.lock:
+            message = self.workspace.message(ts)
+            shown = self.workspace.shown(message, self.methods.base, with_metadata=False)
+            kind = self.workspace.kind(message.channel)
+            self._tell_event({**shown, "channel": message.channel, "channel_type": kind})
+
     def edit(self, ts: str, text: str) -> None:
         """A person changes what they wrote."""
         with self.workspace.lock:

@@ -47,6 +47,8 @@ class _Failing(msgspec.Struct, kw_only=True):
     """Whether the call has its effect all the same."""
     is_cut: bool = False
     """Whether the connection is cut instead of an answer."""
+    late_s: float | None = None
+    """How much later the call is carried out, which does not fail then."""
     times: int = 1
 
 
@@ -127,9 +129,13 @@ class SlackServer:
         retry_after: int | None = None,
         is_done: bool = False,
         is_cut: bool = False,
+        late_s: float | None = None,
         times: int = 1,
     ) -> None:
-        """Make the next calls of these methods fail; without `error` with a page that is not Slack's."""
+        """Make the next calls of these methods fail; without `error` with a page that is not Slack's.
+
+        With `late_s` they are only carried out so many seconds later, also when the bot has hung up meanwhile.
+        """
         failing = _Failing(
             methods=methods,
             status=status,
@@ -137,6 +143,7 @@ class SlackServer:
             retry_after=retry_after,
             is_done=is_done,
             is_cut=is_cut,
+            late_s=late_s,
             times=times,
         )
         with self.workspace.lock:
@@ -154,6 +161,10 @@ class SlackServer:
     def lose_answer(self) -> None:
         """Take the next message of the bot, and lose the connection before the answer."""
         self.fail(*SENDING, is_done=True, is_cut=True)
+
+    def take_late(self, seconds: float) -> None:
+        """Take the next new message of the bot so much later; until then no history shows it."""
+        self.fail("chat.postMessage", late_s=seconds)
 
     def break_down(self) -> None:
         """Answer the next message of the bot with a server error."""
@@ -217,6 +228,9 @@ class SlackServer:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         self.calls.append(SlackCall(method=method, arguments=arguments, token=token))
         failing = self._next_failure(method)
+        if failing is not None and failing.late_s is not None:
+            await asyncio.sleep(failing.late_s)
+            failing = None
         answer: Mapping[str, Any] = {}
         if failing is None or failing.is_done:
             answer = self._call(method, arguments, token)

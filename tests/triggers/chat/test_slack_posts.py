@@ -16,7 +16,7 @@ from nightherd.ports.chat import Button, ChatPost, ChatUpload
 from nightherd.testing.slack_api import SlackApi
 from nightherd.testing.slack_workspace import BOT_TOKEN, CHANNEL, SlackMessage
 from nightherd.triggers.chat.slack_client import SlackClient
-from triggers.chat.slack_bot import HERE, connect, connected
+from triggers.chat.slack_bot import HERE, connect, connected, wait_for
 
 FILE = IncomingFile(id="F1", name="a.txt", media_type="text/plain", size=3, url="")
 
@@ -35,6 +35,24 @@ async def test_a_message_whose_answer_was_lost_is_found_by_another_process(
 
             assert lost.is_uncertain
             assert found in [post.id for post in slack.posted(CHANNEL, place.thread_id)]
+
+
+async def test_a_message_that_slack_takes_after_it_was_looked_for_is_there_twice(
+    tmp_path: Path,
+) -> None:
+    """The one gap: its process was killed while the request was on its way, and no history shows it yet."""
+    with SlackApi() as slack:
+        slack.take_late(0.5)
+        async with connected(slack, tmp_path) as chat:
+            with anyio.move_on_after(0.1) as killed:
+                await chat.connection.post(chat.post("42", "n-1"))
+        async with connected(slack, tmp_path) as later:
+            found = await later.connection.find_post(HERE, "n-1")
+            again = await later.connection.post(later.post("42", "n-1"))
+        assert await wait_for(slack, lambda: len(slack.posted()) == 2)
+
+    assert (killed.cancelled_caught, found) == (True, None)
+    assert [post.id for post in slack.posted()].index(str(again.message_id)) == 0
 
 
 async def test_a_message_whose_answer_was_lost_is_not_sent_again(tmp_path: Path) -> None:
