@@ -11,17 +11,12 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 from msgspec.structs import replace
 
-from nightherd.engine.chat.bot import run_bot
-from nightherd.engine.chat.bots import Bots
-from nightherd.engine.chat.context import ChatContext
-from nightherd.engine.contexts import FleetContext
 from nightherd.engine.workers.worker import WorkerReports
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.chat.conversation import conversation_id
@@ -32,10 +27,9 @@ from nightherd.model.journal.system import Complete
 from nightherd.ports import RuntimeRequest
 from nightherd.ports.chat import ChatPost, PostResult
 from nightherd.testing.local_chat import HERE, LocalConnection, LocalPlatform
-from nightherd.wiring.chat import chat_context
+from nightherd.wiring.chat import bots_on
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import make_worker_loop, open_worker
-from nightherd.wiring.stores import ledger_end
 
 BOT = bot_id(Platform.SLACK, "coder")
 TURNS = 60
@@ -96,14 +90,7 @@ async def bot_at_work(folder: Path) -> Any:
     async with open_worker(state_dir, fleet, {}) as opened:
         context = replace(opened, runtimes=lambda name: runtime, is_loaded=lambda name: True)
         worker = make_worker_loop(fleet, context, _silent(), leaves_when_idle=False)
-
-        def open_bot(settings: BotSettings, fleet: FleetContext, bots: Bots) -> ChatContext:
-            chat = chat_context(state_dir, settings, fleet, connection, {})
-            chat.wake_jobs = worker.wake
-            return chat
-
-        end = partial(ledger_end, state_dir)
-        bots = Bots(fleet, context, {}, open_bot, run_bot, ledger_end=end, report=print)
+        bots = bots_on(connection, state_dir, fleet, context, print, wake_jobs=worker.wake)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.work)
             tasks.start_soon(bots.run)

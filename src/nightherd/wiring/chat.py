@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -79,6 +79,26 @@ def make_bots(
         ledger_end=partial(ledger_end, state_dir),
         report=report,
     )
+
+
+def bots_on(
+    connection: ChatConnection,
+    state_dir: Path,
+    fleet: Fleet,
+    context: FleetContext,
+    report: Callable[[str], None],
+    **parts: Any,
+) -> Bots:
+    """The one bot of a fleet on a connection that is there already; `parts` are parts of its context."""
+    from nightherd.engine.chat.bot import run_bot
+    from nightherd.engine.chat.bots import Bots
+    from nightherd.wiring.stores import ledger_end
+
+    def open_bot(settings: BotSettings, used: FleetContext, _: Bots) -> ChatContext:
+        return replace(chat_context(state_dir, settings, used, connection, {}), **parts)
+
+    end = partial(ledger_end, state_dir)
+    return Bots(fleet, context, {}, open_bot, run_bot, ledger_end=end, report=report)
 
 
 def environment_of(fleet: Fleet, environ: Mapping[str, str]) -> Mapping[str, str]:

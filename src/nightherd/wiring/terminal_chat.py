@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,7 +15,7 @@ from nightherd.model.chat.settings import BotSettings
 from nightherd.model.chat.terminal import terminal_place
 from nightherd.model.ids import SessionId
 from nightherd.triggers.chat.terminal import TerminalConnection, TerminalView
-from nightherd.wiring.chat import DIRECTORY, chat_context
+from nightherd.wiring.chat import DIRECTORY, bots_on
 from nightherd.wiring.running import rescuer
 
 __all__ = (
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nightherd.engine.chat.bots import Bots
-    from nightherd.engine.chat.context import ChatContext
     from nightherd.engine.contexts import FleetContext
     from nightherd.model.agents.agent import Fleet
 
@@ -100,10 +98,6 @@ def open_terminal(
     report: Callable[[str], None],
 ) -> tuple[TerminalConnection, Bots]:
     """Return the connection of a terminal and what runs its bot."""
-    from nightherd.engine.chat.bot import run_bot
-    from nightherd.engine.chat.bots import Bots
-    from nightherd.wiring.stores import ledger_end
-
     settings = wanted.settings
     connection = TerminalConnection(
         settings.bot,
@@ -115,22 +109,15 @@ def open_terminal(
         bot_name=settings.agent,
     )
 
-    def open_bot(settings: BotSettings, used: FleetContext, bots: Bots) -> ChatContext:
-        return replace(
-            chat_context(state_dir, settings, used, connection, {}),
-            rescue=rescuer(used, fleet),
-            session_id=wanted.session_id,
-        )
-
     # The other bots of the fleet are the daemon's.
     agent = replace(fleet.agents[settings.agent], bots=(settings,))
-    bots = Bots(
+    bots = bots_on(
+        connection,
+        state_dir,
         replace(fleet, agents={agent.name: agent}),
         context,
-        {},
-        open_bot,
-        run_bot,
-        ledger_end=partial(ledger_end, state_dir),
-        report=report,
+        report,
+        rescue=rescuer(context, fleet),
+        session_id=wanted.session_id,
     )
     return connection, bots

@@ -7,18 +7,31 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from cli.chat.chat_terminal import FLEET, PATIENCE_S, PROMPT, chat_terminal
+from cli.chat.chat_terminal import FLEET, PATIENCE_S, PROMPT, ChatTerminal, chat_terminal
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.wiring.stores import open_reader
 from surfaces.drivers import Shell
 
 WHOLE = "One two three four five six seven eight nine ten."
+
+
+@contextmanager
+def answer_without_daemon(shell: Shell) -> Iterator[tuple[ChatTerminal, DaemonRecord]]:
+    """A terminal in the middle of an answer, and the daemon, which was killed just now."""
+    assert shell.run("start", "-d").code == 0
+    daemon = daemon_of(shell.directory)
+    with chat_terminal(shell.directory, "slow") as terminal:
+        terminal.wait_for_prompt()
+        terminal.send("count")
+        terminal.wait_for("One two")
+        os.kill(daemon.pid, signal.SIGKILL)
+        yield terminal, daemon
 
 
 @pytest.fixture
@@ -116,13 +129,7 @@ def test_approval_is_shown_and_given(shell: Shell) -> None:
 
 
 def test_answer_survives_a_killed_daemon_that_is_started_again(shell: Shell) -> None:
-    assert shell.run("start", "-d").code == 0
-    first = daemon_of(shell.directory)
-    with chat_terminal(shell.directory, "slow") as terminal:
-        terminal.wait_for_prompt()
-        terminal.send("count")
-        terminal.wait_for("One two")
-        os.kill(first.pid, signal.SIGKILL)
+    with answer_without_daemon(shell) as (terminal, first):
         assert shell.run("start", "-d").code == 0
         shown = terminal.wait_for_prompt()
 
@@ -132,13 +139,7 @@ def test_answer_survives_a_killed_daemon_that_is_started_again(shell: Shell) -> 
 
 
 def test_turn_of_a_daemon_that_is_gone_for_good_is_continued_here(shell: Shell) -> None:
-    assert shell.run("start", "-d").code == 0
-    first = daemon_of(shell.directory)
-    with chat_terminal(shell.directory, "slow") as terminal:
-        terminal.wait_for_prompt()
-        terminal.send("count")
-        terminal.wait_for("One two")
-        os.kill(first.pid, signal.SIGKILL)
+    with answer_without_daemon(shell) as (terminal, _):
         terminal.wait_for_prompt()
         terminal.send("/ping")
         assert "pong" in terminal.wait_for_prompt()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -12,20 +11,14 @@ import msgspec
 from msgspec.structs import replace
 
 from crash.chat_trials import LOOK_S, SETTINGS, FileConnection, FilePlatform, is_answered, silent
-from nightherd.engine.chat.bot import run_bot
-from nightherd.engine.chat.bots import Bots
-from nightherd.engine.chat.context import ChatContext
 from nightherd.engine.chat.join_turn import TurnInput
-from nightherd.engine.contexts import FleetContext
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.chat.message import ChatMessageId
-from nightherd.model.chat.settings import BotSettings
 from nightherd.ports.chat import ChatReceiver, ConnectionState
 from nightherd.runtimes.claude.new_input import Message, NewInputs
-from nightherd.wiring.chat import chat_context
+from nightherd.wiring.chat import bots_on
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import make_worker_loop, open_worker
-from nightherd.wiring.stores import ledger_end
 from runtimes.claude.approval_places import Order
 from runtimes.claude.approval_trial import kill
 
@@ -99,14 +92,7 @@ async def answer(root: Path) -> None:
     connection = Telling(FilePlatform(root), root / "work")
     async with open_worker(state_dir, fleet, dict(os.environ)) as context:
         worker = make_worker_loop(fleet, context, silent(), leaves_when_idle=False)
-
-        def open_bot(settings: BotSettings, fleet: FleetContext, bots: Bots) -> ChatContext:
-            opened = chat_context(state_dir, settings, fleet, connection, {})
-            opened.wake_jobs = worker.wake
-            return opened
-
-        end = partial(ledger_end, state_dir)
-        bots = Bots(fleet, context, {}, open_bot, run_bot, ledger_end=end, report=print)
+        bots = bots_on(connection, state_dir, fleet, context, print, wake_jobs=worker.wake)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.work)
             tasks.start_soon(bots.run)

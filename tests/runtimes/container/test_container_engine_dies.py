@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,17 +15,21 @@ from runtimes.container.test_container_ends import state_of
 from runtimes.keeper.kept_worker import is_whole, wait_until
 
 HELD = "echo begun > begun; while [ ! -e go ]; do sleep 0.05; done; echo continued"
+STEPS = (bash("echo first >> steps"), bash(HELD), bash("echo last >> steps"))
+
+
+def herd_of(engine: DockerEngine, root: Path, *steps: dict[str, Any]) -> ContainerHerd:
+    """A fleet of one agent that takes these steps and is done."""
+    root.mkdir()
+    agents = [{"name": "player", "script": [*steps, {"say": "done"}]}]
+    return ContainerHerd(root, engine, ensure_image(engine), agents)
 
 
 @pytest.mark.timeout(200)
 def test_jobs_survive_a_dead_engine_and_its_restart(
     own_docker_engine: DockerEngine, tmp_path: Path
 ) -> None:
-    root = tmp_path / "project"
-    root.mkdir()
-    script = [bash("echo first >> steps"), bash(HELD), bash("echo last >> steps"), {"say": "done"}]
-    agents = [{"name": "player", "script": script}]
-    herd = ContainerHerd(root, own_docker_engine, ensure_image(own_docker_engine), agents)
+    herd = herd_of(own_docker_engine, tmp_path / "project", *STEPS)
 
     with herd.started("run", "player", "-p", "the engine is dead while this ends") as worker:
         herd.wait_for_container()
@@ -55,14 +60,10 @@ def test_jobs_survive_a_dead_engine_and_its_restart(
 def test_job_continues_when_its_engine_is_restarted_in_the_middle_of_a_turn(
     own_docker_engine: DockerEngine, tmp_path: Path
 ) -> None:
-    root = tmp_path / "project"
-    root.mkdir()
-    script = [bash("echo first >> steps"), bash(HELD), bash("echo last >> steps"), {"say": "done"}]
-    agents = [{"name": "player", "script": script}]
-    herd = ContainerHerd(root, own_docker_engine, ensure_image(own_docker_engine), agents)
+    herd = herd_of(own_docker_engine, tmp_path / "project", *STEPS)
 
     with herd.started("start") as daemon:
-        wait_until((root / ".nightherd" / "state.yaml").exists)
+        wait_until((tmp_path / "project" / ".nightherd" / "state.yaml").exists)
         assert herd.nightherd("run", "player", "-p", "go", "--detach").returncode == 0
         first = herd.wait_for_container()
         wait_until(lambda: is_whole(herd.work / "begun"))
@@ -86,9 +87,7 @@ def test_engine_that_does_not_answer_keeps_no_job_from_its_end(
     own_docker_engine: DockerEngine, tmp_path: Path
 ) -> None:
     root = tmp_path / "project"
-    root.mkdir()
-    agents = [{"name": "player", "script": [bash(HELD), bash("echo again"), {"say": "done"}]}]
-    herd = ContainerHerd(root, own_docker_engine, ensure_image(own_docker_engine), agents)
+    herd = herd_of(own_docker_engine, root, bash(HELD), bash("echo again"))
 
     with herd.started("run", "player", "-p", "go") as worker:
         container = herd.wait_for_container()
