@@ -73,6 +73,22 @@ def test_path_that_leads_out_is_refused(path: str, files: LocalGateFiles, work: 
     assert secret.read_text() == "secret"
 
 
+def test_state_directory_in_the_directory_is_not_shown(
+    files: LocalGateFiles, tmp_path: Path
+) -> None:
+    journal = tmp_path / ".nightherd" / "jobs" / "job.jsonl"
+    journal.parent.mkdir(parents=True)
+    journal.write_text("what another agent said")
+    (tmp_path / "plan.md").symlink_to(journal)
+
+    for path in (".nightherd/jobs/job.jsonl", "plan.md"):
+        with pytest.raises(RefusedError, match="is part of the state directory"):
+            files.read(str(tmp_path), path)
+        with pytest.raises(RefusedError, match="is part of the state directory"):
+            files.write(str(tmp_path), path, "changed")
+    assert journal.read_text() == "what another agent said"
+
+
 def test_what_is_no_text_is_refused_with_the_reason(files: LocalGateFiles, work: Path) -> None:
     (work / "binary").write_bytes(b"\xff\xfe")
     (work / "large").write_bytes(b"x" * (LARGEST_BYTES + 1))

@@ -218,12 +218,13 @@ def check_workflows(
     directories = {
         name: None if agent is None else agent.working_directory for name, agent in agents.items()
     }
+    contained = [name for name, agent in agents.items() if agent and agent.container]
     webhooks = None if settings is None else endpoints_of(settings).keys()
     return load_workflows(
         assembly.workflow_homes,
         documents=assembly.documents,
         findings=assembly.findings,
-        known=KnownNames(agents=directories, webhooks=webhooks),
+        known=KnownNames(agents=directories, webhooks=webhooks, contained=contained),
         budget=assembly.budget,
         declared=declared,
     )

@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from nightherd.engine.chat.retention import count_forgettable
 from nightherd.engine.checkpoints.retention import ApplyRetention, apply_retention, plans
+from nightherd.engine.sessions.directories import removable_directories
 from nightherd.engine.workspaces.cleanup import removable
 from nightherd.errors import message_of, unwrapped
 from nightherd.model.agents.agent import Fleet
@@ -26,6 +27,7 @@ from nightherd.wiring.stores import (
     open_reader,
     open_retention,
     record_retention,
+    session_directories,
 )
 
 FIRST_S = 60.0
@@ -72,7 +74,7 @@ class AutomaticRetention:
         run = await to_thread.run_sync(anyio.run, self._run)
         if run is None:
             return
-        if run.is_announcement or run.jobs or run.workspaces or run.texts or run.failures:
+        if run.is_announcement or run.failures or not run.is_idle:
             self._report(run_text(run))
         record_retention(self._state_dir, run)
 
@@ -95,6 +97,8 @@ class AutomaticRetention:
             planned = list(plans(reader, open_journals(self._state_dir), persistence, now))
             workspaces = len(list(removable(reader, now)))
             texts = count_forgettable(reader, now)
+            directories = removable_directories(reader, session_directories(self._state_dir), now)
+            session_count = len(list(directories))
         return RetentionRun(
             at=now,
             is_announcement=True,
@@ -102,6 +106,7 @@ class AutomaticRetention:
             jobs=len(planned),
             workspaces=workspaces,
             texts=texts,
+            session_directories=session_count,
         )
 
     async def _applied(self, now: datetime) -> RetentionRun | None:
@@ -118,6 +123,7 @@ class AutomaticRetention:
             failures=len(applied.failures) + len(applied.workspaces.failures),
             workspaces=len(applied.workspaces.removed),
             texts=applied.texts,
+            session_directories=applied.session_directories,
         )
 
     def _report_problem(self, problem: str) -> None:

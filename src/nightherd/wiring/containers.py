@@ -19,14 +19,19 @@ if TYPE_CHECKING:
 
 
 ASK_S = 10.0
-"""How long the doctor waits for an answer of the engine."""
+"""How long a person and the doctor wait for an answer of the engine."""
+CHECK_S = 30.0
+"""How long making a container may take that says what its image has."""
 
 
 @asynccontextmanager
 async def open_engine(
     configured: str | None, environ: Mapping[str, str], *, call_s: float | None = None
 ) -> AsyncIterator[Engine]:
-    """Give the container engine of this machine; `RefusedError` says why there is none. A call may take `call_s`."""
+    """Give the container engine of this machine, once it has answered; an error says why there is none.
+
+    A call may take `call_s`.
+    """
     from nightherd.runtimes.container.sockets import find_socket
 
     socket = find_socket(configured, environ)
@@ -37,6 +42,7 @@ async def open_engine(
             "containers need the extra `docker`", hint="pip install 'nightherd[docker]'"
         ) from error
     async with Engine(socket) if call_s is None else Engine(socket, call_s=call_s) as engine:
+        await engine.version(call_s=ASK_S if call_s is None else min(ASK_S, call_s))
         yield engine
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from functools import partial
 from pathlib import Path
@@ -46,7 +47,7 @@ def kept_transcript(
         directory=directory,
     )
     sessions = Path(os.path.realpath(state_dir)) / "containers" / "sessions"
-    for found in sessions.glob(f"*/claude/projects/*/{kept.uuid}.jsonl"):
+    for found in sessions.glob(f"*/claude/projects/*/{glob.escape(kept.uuid)}.jsonl"):
         config = found.parents[2]
         kept.take_from({"CLAUDE_CONFIG_DIR": str(config)}, SharedFiles(config))
     return kept

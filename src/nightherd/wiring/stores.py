@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from nightherd.engine.checkpoints.retention import RetentionContext
     from nightherd.engine.doctor.record import RepairContext
+    from nightherd.engine.sessions.directories import SessionDirectories
     from nightherd.logs.files import LogFiles
     from nightherd.mirror.threads import ThreadStateFiles
     from nightherd.model.agents.agent import Fleet
@@ -188,7 +189,15 @@ async def open_retention(
             archive=ThreadArchive(state_dir, files),
             workspaces=cleanup_context(state_dir, record, fleet),
             remove_chat_file=partial(_remove_chat_file, state_dir),
+            session_directories=session_directories(state_dir),
         )
+
+
+def session_directories(state_dir: Path) -> SessionDirectories:
+    """What Claude wrote in containers, by session."""
+    from nightherd.runtimes.container.session_files import SessionDirectoryFiles
+
+    return SessionDirectoryFiles(state_dir)
 
 
 def _remove_chat_file(state_dir: Path, path: str) -> None:

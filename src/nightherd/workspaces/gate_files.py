@@ -33,7 +33,7 @@ class LocalGateFiles:
 
     def read(self, directory: str, path: str) -> str:
         """Return the text of a file; `NotFoundError` without one, `RefusedError` for what is no text a person reads."""
-        place = _place(directory, path)
+        place = self._place(directory, path)
         try:
             with open_regular(place, follows_links=False) as file:
                 content = file.read(LARGEST_BYTES + 1)
@@ -54,7 +54,7 @@ class LocalGateFiles:
 
     def write(self, directory: str, path: str, text: str) -> None:
         """Replace the file, whole or not at all; its permissions stay."""
-        place = _place(directory, path)
+        place = self._place(directory, path)
         try:
             mode = place.lstat().st_mode & 0o777
         except OSError:
@@ -71,6 +71,13 @@ class LocalGateFiles:
                     f"{path} in {directory} cannot be written: a directory on the way was replaced meanwhile"
                 ) from error
             raise failure(error, f"{path} in {directory} cannot be written") from error
+
+    def _place(self, directory: str, path: str) -> Path:
+        """The file's place; an agent may have chosen the path, and must not be shown what other agents said."""
+        place = _place(directory, path)
+        if place.is_relative_to(os.path.realpath(self._state_dir)):
+            raise RefusedError(f"{path} in {directory} is part of the state directory")
+        return place
 
     def patch(self, store: str, before: str, after: str, *, other: str | None = None) -> bytes:
         """Return the difference of two snapshots as a git patch."""

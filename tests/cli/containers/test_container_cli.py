@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import http.server
+import socket
+import socketserver
+import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +21,13 @@ def engine(docker_engine: DockerEngine, monkeypatch: pytest.MonkeyPatch) -> Dock
     """The engine of this run, where commands look for it."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{docker_engine.socket_path}")
     return docker_engine
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A directory whose path leaves room for the name of a socket."""
+    with tempfile.TemporaryDirectory() as directory:
+        yield Path(directory)
 
 
 def test_image_is_built_and_checked(
@@ -128,3 +141,60 @@ def test_engine_on_another_machine_is_refused(
 
     assert (done.code, done.data["code"]) == (5, "container_engine")
     assert "directories of this machine are mounted" in done.data["message"]
+
+
+@pytest.mark.parametrize("words", ["list", "check", "build --claude none"])
+def test_engine_that_hangs_is_an_error_within_seconds(
+    words: str, cli: Cli, nowhere: Path, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = short / "hung"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    monkeypatch.setattr("nightherd.wiring.containers.ASK_S", 0.2)
+    with socket.socket(socket.AF_UNIX) as hung:
+        hung.bind(str(path))
+        hung.listen()
+
+        done = cli("container", *words.split())
+
+    assert (done.code, done.out) == (5, "")
+    assert f"the container engine at {path} cannot be reached: no answer within 0.2 s" in done.err
+    assert "restart it (systemctl restart docker)" in done.err
+
+
+def test_list_of_an_engine_that_answers_some_calls_and_hangs_in_others_is_bounded(
+    cli: Cli, nowhere: Path, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = short / "half"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    monkeypatch.setattr("nightherd.cli.containers.list.ASK_S", 0.2)
+
+    class Half(http.server.BaseHTTPRequestHandler):
+        """As `dockerd` while it holds the lock of its containers."""
+
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            if "/containers/" in self.path:
+                over.wait(30)
+                return
+            body = b'{"ApiVersion": "1.41", "Version": "20.10"}'
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nobody reads it."""
+
+    over = threading.Event()
+    with socketserver.ThreadingUnixStreamServer(str(path), Half) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            done = cli("container", "list")
+        finally:
+            over.set()
+            server.shutdown()
+
+    assert (done.code, done.out) == (5, "")
+    assert "cannot be reached: no answer within 0.2 s" in done.err

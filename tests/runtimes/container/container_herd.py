@@ -29,6 +29,7 @@ class ContainerHerd(Commanded):
         agents: list[dict[str, Any]],
         *,
         environment: Mapping[str, str] | None = None,
+        workflows: Mapping[str, Any] | None = None,
         **docker: Any,
     ) -> None:
         self.engine = engine
@@ -51,6 +52,7 @@ class ContainerHerd(Commanded):
             "lease": "6s",
             "heartbeat": "1s",
             "agents": agents,
+            "workflows": workflows or {},
         }
         given = {"PATH": os.environ["PATH"], "HOME": str(root), "OF_THE_WORKER": SECRET}
         super().__init__(root, json.dumps(fleet), {**given, **(environment or {})})

@@ -2378,6 +2378,7 @@ export interface components {
          */
         CommandAction: {
             command: string;
+            container: string | boolean | null;
             env: {
                 [key: string]: string;
             };
@@ -4698,6 +4699,7 @@ export interface components {
         RetentionTotals: {
             checkpoints: number;
             jobs: number;
+            session_directories: number;
             workspace_bytes: number;
             workspaces: number;
         };
@@ -5443,6 +5445,7 @@ export interface components {
          */
         UntilCommand: {
             command: string;
+            container: string | boolean | null;
             env: {
                 [key: string]: string;
             };

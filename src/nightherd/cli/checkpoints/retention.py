@@ -13,8 +13,9 @@ from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import Screen, table
 from nightherd.engine.chat.retention import KEPT_FOR, count_forgettable
 from nightherd.engine.checkpoints.retention import Applied, ApplyRetention, apply_retention, plans
+from nightherd.engine.sessions.directories import removable_directories
 from nightherd.engine.workspaces.cleanup import removable
-from nightherd.model.checkpoints.retention import JobPlan
+from nightherd.model.checkpoints.retention import JobPlan, directories_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_size
 from nightherd.model.workspaces.workspace import Workspace, WorkspaceStatus
@@ -26,6 +27,7 @@ from nightherd.wiring.stores import (
     open_journals,
     open_reader,
     open_retention,
+    session_directories,
     system_clock,
 )
 
@@ -60,7 +62,7 @@ def retention() -> None:
 def show_plan(invocation: Invocation, job: str | None) -> None:
     """List the checkpoints and workspaces that would be deleted. Changes nothing."""
     screen, now = invocation.screen, system_clock().now()
-    planned, workspaces, texts = _planned(invocation, job)
+    planned, workspaces, texts, directories = _planned(invocation, job)
     if screen.is_json:
         screen.document(
             "retention",
@@ -70,12 +72,13 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
                 planned,
                 workspaces,
                 is_dry_run=True,
+                session_directories=directories,
                 failures={},
                 last_run=last_retention(invocation.state_directory()),
             ),
         )
         return
-    if not planned and not workspaces and not texts:
+    if not planned and not workspaces and not texts and not directories:
         screen.say("no checkpoints or workspaces to delete")
         return
     if planned:
@@ -87,6 +90,8 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
     screen.flush()
     if texts:
         screen.say(f"{counted(texts, 'text')} of chat, older than {KEPT_FOR.days} days")
+    if directories:
+        screen.say(directories_text(directories))
     screen.say("apply it: nightherd retention apply")
 
 
@@ -113,6 +118,7 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
                 done,
                 applied.workspaces.removed,
                 is_dry_run=False,
+                session_directories=applied.session_directories,
                 failures=failures,
                 last_run=last_retention(invocation.state_directory()),
             ),
@@ -132,6 +138,8 @@ def _say_applied(applied: Applied, screen: Screen) -> None:
         deleted.append(f"{counted(len(cleaned.removed), 'workspace')} ({size})")
     if applied.texts:
         deleted.append(f"{counted(applied.texts, 'text')} of chat")
+    if applied.session_directories:
+        deleted.append(directories_text(applied.session_directories))
     if deleted:
         screen.say(f"deleted {' and '.join(deleted)}")
     elif not applied.failures and not cleaned.failures:
@@ -148,7 +156,9 @@ async def _apply(invocation: Invocation, job: str | None) -> Applied:
         return await apply_retention(ApplyRetention(job_id=job_id), room)
 
 
-def _planned(invocation: Invocation, job: str | None) -> tuple[list[JobPlan], list[Workspace], int]:
+def _planned(
+    invocation: Invocation, job: str | None
+) -> tuple[list[JobPlan], list[Workspace], int, int]:
     state = invocation.state_directory()
     persistence = load_persistence(state)
     with closing(open_reader(state)) as reader:
@@ -156,8 +166,10 @@ def _planned(invocation: Invocation, job: str | None) -> tuple[list[JobPlan], li
         now = system_clock().now()
         planned = list(plans(reader, open_journals(state), persistence, now, job_id))
         if job_id is not None:
-            return planned, [], 0
-        return planned, list(removable(reader, now)), count_forgettable(reader, now)
+            return planned, [], 0, 0
+        directories = list(removable_directories(reader, session_directories(state), now))
+        texts = count_forgettable(reader, now)
+        return planned, list(removable(reader, now)), texts, len(directories)
 
 
 def _workspace_cells(row: Workspace) -> tuple[str, str, str, str]:

@@ -9,7 +9,7 @@ from nightherd.cli.containers.engine import configured_socket, report_document, 
 from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.model.containers.image import ImageReport
 from nightherd.model.containers.policy import DEFAULT_IMAGE
-from nightherd.wiring.containers import check_image, open_engine
+from nightherd.wiring.containers import CHECK_S, check_image, open_engine
 from nightherd.wiring.stores import system_clock
 
 
@@ -38,5 +38,6 @@ def check(ctx: click.Context, image: str, without_claude: bool) -> None:
 
 
 async def _check(invocation: Invocation, image: str, needs_claude: bool) -> ImageReport:
-    async with open_engine(configured_socket(invocation), invocation.environ) as engine:
+    socket = configured_socket(invocation)
+    async with open_engine(socket, invocation.environ, call_s=CHECK_S) as engine:
         return await check_image(engine, image, invocation.environ, needs_claude=needs_claude)

@@ -12,7 +12,7 @@ from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import relative, table
 from nightherd.views.jobs.jobs import timestamp
-from nightherd.wiring.containers import list_containers, open_engine
+from nightherd.wiring.containers import ASK_S, list_containers, open_engine
 from nightherd.wiring.stores import system_clock
 
 HEADING = ("ID", "NAME", "STATE", "AGE", "EXECUTION", "IMAGE")
@@ -64,5 +64,6 @@ def list_all(invocation: Invocation) -> None:
 
 
 async def _list(invocation: Invocation) -> list[dict[str, Any]]:
-    async with open_engine(configured_socket(invocation), invocation.environ) as engine:
+    socket = configured_socket(invocation)
+    async with open_engine(socket, invocation.environ, call_s=ASK_S) as engine:
         return await list_containers(engine)

@@ -195,7 +195,7 @@ def _retained(state_dir: Path) -> RetentionRun | None:
 
 def _show_retention(screen: Screen, run: RetentionRun | None) -> None:
     """Say what a person may want to prevent, or has to look at."""
-    if run is not None and ((run.is_announcement and run.jobs) or run.failures):
+    if run is not None and ((run.is_announcement and not run.is_idle) or run.failures):
         screen.show(run_text(run, command_for))
 
 

@@ -7,8 +7,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from nightherd.config.schema.phase_parts import (
+    PLACE,
     AgentWork,
     AnyForEach,
+    AnyPlace,
     AnyWait,
     Condition,
     Gate,
@@ -89,6 +91,7 @@ class CommandPhase(LoopedPhase):
         "ask", description="What happens when it was cut off and nobody knows how far it came."
     )
     output: Output = Field(None, description="`text`, or the JSON Schema of what it prints.")
+    container: AnyPlace = Field(None, description=PLACE)
 
 
 class BashPhase(CommandPhase):

@@ -19,6 +19,7 @@ from nightherd.config.schema.types import (
     Text,
     Whole,
     refuse,
+    typed,
 )
 from nightherd.model.workflows.definition import MOST_ITERATIONS
 
@@ -80,6 +81,20 @@ def from_items(value: object) -> object:
 AnyForEach = Annotated[ForEach, BeforeValidator(from_items, json_schema_input_type=ForEach | Text)]
 
 
+def from_place(value: object) -> object:
+    """An agent, or whether it is a container at all."""
+    value = typed(value)
+    if isinstance(value, bool) or (isinstance(value, str) and value):
+        return value
+    raise refuse("bad_place", "must be the name of an agent, true or false")
+
+
+AnyPlace = Annotated[
+    str | bool | None, BeforeValidator(from_place, json_schema_input_type=Filling | bool)
+]
+PLACE = "Container to run in: one like that of this agent; true: of the nearest agent that has one; false: none."
+
+
 class UntilCommand(Model):
     """A command that ends a loop when it exits with 0."""
 
@@ -87,6 +102,7 @@ class UntilCommand(Model):
     python: Filling | None = Field(None, description="Program of Python.")
     env: Environment = Field({}, description="Variables for it; templates.")
     timeout: Span | None = Field(None, description="How long it may take.")
+    container: AnyPlace = Field(None, description=PLACE)
 
     @model_validator(mode="after")
     def has_one_language(self) -> Self:

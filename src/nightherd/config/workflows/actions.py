@@ -132,7 +132,7 @@ class ActionResolver(msgspec.Struct):
         language = Language.BASH if isinstance(phase, BashPhase) else Language.PYTHON
         text = phase.bash if isinstance(phase, BashPhase) else phase.python
         self.places.put((*path, "command"), value_at(node, language.value))
-        for key in ("env", "stdin", "output"):
+        for key in ("env", "stdin", "output", "container"):
             self.places.put((*path, key), value_at(node, key))
         return CommandAction(
             language=language,
@@ -141,7 +141,12 @@ class ActionResolver(msgspec.Struct):
             stdin=phase.stdin,
             on_interrupt=OnInterrupt(phase.on_interrupt),
             output=resolve_output(phase.output),
+            container=self.place(phase.container),
         )
+
+    def place(self, container: str | bool | None) -> str | bool | None:
+        """Where a command runs: an agent is meant of the same fleet."""
+        return self.home.qualified(container) if isinstance(container, str) else container
 
     def workflow(
         self, phase: WorkflowPhase, node: MappingNode, path: DefinitionPath

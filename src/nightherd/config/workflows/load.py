@@ -27,7 +27,12 @@ from nightherd.config.workflows.sources import (
 from nightherd.files.yaml_nodes import MappingNode, problem_at
 from nightherd.model.text import quote
 from nightherd.model.workflows.check import check_definition
-from nightherd.model.workflows.definition import AgentAction, Phase
+from nightherd.model.workflows.definition import (
+    AgentAction,
+    CommandAction,
+    Phase,
+    UntilCommand,
+)
 from nightherd.model.workflows.finding import DefinitionPath, Finding
 
 MOST_WORKFLOWS = 1_000
@@ -40,6 +45,8 @@ class KnownNames(msgspec.Struct, frozen=True, kw_only=True):
     """The working directories of agents by qualified name; None for an agent that is broken."""
     webhooks: Collection[str] | None
     """None where that is not known, and names are not checked."""
+    contained: Collection[str] = ()
+    """Agents that have a container."""
 
 
 def load_workflows(
@@ -121,6 +128,8 @@ def _check(workflow: LoadedWorkflow, known: KnownNames, findings: Findings) -> N
         report(workflow, finding, findings)
     for finding in _unknown_agents(definition.phases, ("phases",), workflow.home, known.agents):
         report(workflow, finding, findings)
+    for finding in _missing_containers(definition.phases, ("phases",), workflow.home, known):
+        report(workflow, finding, findings)
     for name in definition.triggers.webhooks:
         if known.webhooks is not None and name not in known.webhooks:
             message = f"the fleet has no webhook {quote(name)}"
@@ -148,3 +157,34 @@ def _unknown_agents(
                 known=home.own_names(agents),
             )
         yield from _unknown_agents(phase.block, (*here, "phases"), home, agents)
+
+
+def _missing_containers(
+    phases: tuple[Phase, ...], path: DefinitionPath, home: WorkflowHome, known: KnownNames
+) -> Iterator[Finding]:
+    """Yield the agents that a command names for its container, and that have none."""
+    for place, phase in enumerate(phases):
+        here = (*path, place)
+        until = None if phase.loop is None else phase.loop.until_command
+        named: list[tuple[DefinitionPath, CommandAction | UntilCommand | None]]
+        named = [((*here, "loop", "until_command"), until)]
+        if isinstance(phase.action, CommandAction):
+            named.append(((*here, "action"), phase.action))
+        for where, command in named:
+            name = None if command is None else command.container
+            if isinstance(name, str):
+                yield from _missing_container(name, (*where, "container"), home, known)
+        yield from _missing_containers(phase.block, (*here, "action", "phases"), home, known)
+
+
+def _missing_container(
+    name: str, path: DefinitionPath, home: WorkflowHome, known: KnownNames
+) -> Iterator[Finding]:
+    own = home.own_name(name)
+    if name not in known.agents:
+        message = f"{home.name} has no agent {quote(own)}"
+        yield Finding(path=path, message=message, word=own, known=home.own_names(known.agents))
+    elif known.agents[name] is not None and name not in known.contained:
+        message = f"agent {quote(own)} has no container"
+        hint = "enable docker for it, or name another agent"
+        yield Finding(path=path, message=message, hint=hint)

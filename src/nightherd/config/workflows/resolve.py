@@ -67,6 +67,7 @@ SAME_PLACE = (
     ("loop", "until"),
     ("loop", "until_command"),
     ("loop", "until_command", "env"),
+    ("loop", "until_command", "container"),
     ("messages", "on_start"),
     ("messages", "on_success"),
     ("messages", "on_failure"),
@@ -186,6 +187,7 @@ class WorkflowResolver(msgspec.Struct):
             command=command.bash or command.python or "",
             env=dict(command.env),
             timeout=command.timeout,
+            container=self.actions.place(command.container),
         )
 
     def action(

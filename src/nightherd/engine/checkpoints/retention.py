@@ -1,6 +1,7 @@
 """Retention: what the plan says is done: archived first, then taken away. Rows and journals stay.
 
-Workspaces that nothing keeps any more go with the same run, and what was said in chat long ago.
+Workspaces that nothing keeps any more go with the same run, what was said in chat long ago, and what Claude wrote in
+containers for sessions that are over.
 """
 
 from __future__ import annotations
@@ -10,8 +11,14 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
+from anyio import to_thread
 
 from nightherd.engine.chat.retention import forget_chat
+from nightherd.engine.sessions.directories import (
+    SessionDirectories,
+    removable_directories,
+    transcripts_of,
+)
 from nightherd.engine.workspaces.cleanup import Cleanup, CleanupContext, sweep
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.change import Refused
@@ -50,6 +57,8 @@ class RetentionContext(msgspec.Struct, frozen=True, kw_only=True):
     """How workspaces are removed; None where there are none to be."""
     remove_chat_file: Callable[[str], None] | None = None
     """Removes a file that was sent in chat; None where chat is left as it is."""
+    session_directories: SessionDirectories | None = None
+    """What Claude wrote in containers; None where there is nothing of it."""
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +73,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the workspaces that nothing keeps any more."""
     texts: int = 0
     """How many texts of chat were removed."""
+    session_directories: int = 0
+    """How many directories of sessions in containers were removed."""
 
 
 def plans(
@@ -110,7 +121,9 @@ def _branches(reader: StateReader, session_id: SessionId) -> Iterator[Session]:
 
 
 class ApplyRetention(msgspec.Struct, frozen=True, kw_only=True):
-    """What retention deletes now: the checkpoints of one job, else those of all jobs, workspaces and texts of chat."""
+    """What retention deletes now: the checkpoints of one job; else those of all jobs, workspaces, texts of chat and
+    directories of sessions.
+    """
 
     job_id: JobId | None = None
 
@@ -143,8 +156,9 @@ async def apply_retention(
         texts = await forget_chat(
             room.state, room.reader, now, remove_file=room.remove_chat_file, is_stopped=is_stopped
         )
+    directories = await _remove_directories(room, now, failures)
     if room.workspaces is None:
-        return Applied(done=done, failures=failures, texts=texts)
+        return Applied(done=done, failures=failures, texts=texts, session_directories=directories)
     cleaned = await sweep(room.workspaces, is_stopped=is_stopped)
     return Applied(
         done=done,
@@ -152,7 +166,27 @@ async def apply_retention(
         is_whole=cleaned.is_whole,
         workspaces=cleaned,
         texts=texts,
+        session_directories=directories,
     )
+
+
+async def _remove_directories(
+    room: RetentionContext, now: datetime, failures: dict[str, str]
+) -> int:
+    """Remove the directories of sessions that are over; how many. One that cannot be removed is named in `failures`."""
+    directories, removed = room.session_directories, 0
+    if directories is None:
+        return 0
+    for name in list(removable_directories(room.reader, directories, now)):
+        try:
+            transcripts = transcripts_of(room.reader, name)
+            if await to_thread.run_sync(directories.remove, name, transcripts):
+                removed += 1
+            else:
+                failures[name] = "a transcript in its container directory cannot be copied"
+        except OSError as error:
+            failures[name] = f"{error.strerror}: {error.filename}"
+    return removed
 
 
 async def apply_plan(found: JobPlan, room: RetentionContext) -> Sequence[Checkpoint]:

@@ -8,11 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from nightherd.engine.contexts import FleetContext
+from nightherd.engine.workflows.command_container import in_container, model_agent
+from nightherd.errors import WorkspaceError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import LimitName, Limits, OnLimit
 from nightherd.model.permissions.grants import agent_grants
 from nightherd.model.permissions.restrain import cut_back
+from nightherd.model.problem import Place, Problem
 from nightherd.model.workflows.command import COMMANDS_AGENT
 from nightherd.model.workflows.conductor.pinned import moved_path, pinned_settings, read_pinned
 from nightherd.model.workflows.definition import AgentAction
@@ -58,6 +61,7 @@ def phase_agent(job: Job, agent: Agent, context: FleetContext) -> Agent:
     directory = definition.working_directory
     if agent.name == COMMANDS_AGENT:
         directory = body.commands_directory
+        agent = _placed(agent, pinned, node, context)
     else:
         agent = _as_pinned(agent, pinned_settings(pinned.body, agent.name), context.home)
     action = locate(definition.phases, node.key).phase.action
@@ -72,6 +76,22 @@ def phase_agent(job: Job, agent: Agent, context: FleetContext) -> Agent:
         else agent.working_directory,
         workspace=definition.workspace or shared_by_run(agent.workspace),
     )
+
+
+def _placed(
+    commands: Agent, pinned: PinnedWorkflow, node: WorkflowNode, context: FleetContext
+) -> Agent:
+    """Return the agent of commands where this one runs; blocked, where that is not to be had."""
+    try:
+        model = model_agent(pinned, node, context, _pinned)
+    except WorkspaceError as error:
+        place = Place(file=context.home, line=1, column=1)
+        problem = Problem(place=place, message=error.message, hint=error.hint)
+        return replace(commands, blocked_by=(problem,))
+    if model is None:
+        return commands
+    model = _as_pinned(model, pinned_settings(pinned.body, model.name), context.home)
+    return in_container(commands, model)
 
 
 def _failing_with_run(own: Limits, job: Job, context: FleetContext) -> Limits:

@@ -194,8 +194,8 @@ def _check_same_side(agent: Agent, shares: Sharing, stores: Stores) -> None:
             other_side = "on the host" if mode is WorkspaceMode.CLONE else "in a container"
             raise WorkspaceError(
                 f"agent {agent.name!r} runs {where}, and cannot use workspace {other.id}, where work was done {other_side}",
-                hint="give all agents that share a workspace a container, or none of them; commands of workflows run on"
-                " the host: use mode: copy, or have an agent run them",
+                hint="give all agents that share a workspace a container, or none of them, and leave `container: false`"
+                " out of the commands of a workflow; or use mode: copy",
             )
 
 

@@ -63,6 +63,8 @@ def check_boundary(job: Job, agent: Agent, context: WorkerContext) -> None:
 
     In the first, git would obey what was written inside; from the second, it would reach nothing.
     """
+    for problem in agent.blocked_by:  # a command whose container is not there
+        raise WorkspaceError(problem.message, hint=problem.hint)
     known = _begun_in(job, context)
     mode = agent.workspace.mode
     if known is None or known.mode is mode or known.root != agent.working_directory:

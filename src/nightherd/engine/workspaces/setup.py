@@ -114,4 +114,7 @@ async def _run(
 def _terms(container: CommandContainer | None) -> str:
     """Return what two commands must have in common to share what they made; nothing for commands on this machine."""
     policy = container.agent.container if container is not None else None
-    return "" if policy is None else fingerprint(policy)
+    if policy is None:
+        return ""
+    # How long the container is kept changes nothing of what is made in it.
+    return fingerprint(replace(policy, is_ephemeral=True, max_containers=0))

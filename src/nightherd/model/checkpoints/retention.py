@@ -135,6 +135,13 @@ class RetentionRun(msgspec.Struct, frozen=True, kw_only=True):
     """Workspaces removed, or to be removed."""
     texts: int = 0
     """Texts of chat removed, or to be removed."""
+    session_directories: int = 0
+    """Directories of sessions in containers removed, or to be removed."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there was nothing to do."""
+        return not (self.jobs or self.workspaces or self.texts or self.session_directories)
 
     @property
     def next_at(self) -> datetime:
@@ -152,18 +159,29 @@ def next_step(retention: Retention, last: RetentionRun | None, now: datetime) ->
     return Step.APPLY if is_due else Step.NOTHING
 
 
+def directories_text(count: int) -> str:
+    """Return how many directories of sessions in containers these are."""
+    noun = (
+        "directory of a session in containers"
+        if count == 1
+        else "directories of sessions in containers"
+    )
+    return f"{count} {noun}"
+
+
 def run_text(run: RetentionRun, spell: SpellStep = plain_step) -> str:
     """Return the run on one line, with what a person can do about it as `spell` writes it."""
     count = f"{counted(run.checkpoints, 'checkpoint')} of {counted(run.jobs, 'job')}"
     count += f" and {counted(run.workspaces, 'workspace')}" if run.workspaces else ""
     count += f" and {counted(run.texts, 'text')} of chat" if run.texts else ""
+    if run.session_directories:
+        count += f" and {directories_text(run.session_directories)}"
     apply_now = spell(NextStep(Action.APPLY_RETENTION))
     if not run.is_announcement:
         failed = f"; {counted(run.failures, 'job')} failed" if run.failures else ""
         retry = f"; to see why: {apply_now}" if run.failures else ""
         return f"retention: archived or removed {count}{failed}{retry}"
-    has_work = run.jobs or run.workspaces or run.texts
-    what = f"will archive or remove {count}" if has_work else "will run once a day"
+    what = "will run once a day" if run.is_idle else f"will archive or remove {count}"
     return (
         f"retention: {what}, from {run.next_at:%Y-%m-%dT%H:%M:%SZ} on; jobs and journals stay. "
         f"To see what: {spell(NextStep(Action.PLAN_RETENTION))}. To do it now: {apply_now}. "

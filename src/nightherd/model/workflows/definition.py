@@ -121,6 +121,8 @@ class CommandAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind",
     on_interrupt: OnInterrupt = OnInterrupt.ASK
     output: Mapping[str, Any] | None = None
     """The JSON Schema of what it prints; None for text."""
+    container: str | bool | None = None
+    """Where it runs: `command_place.py`."""
 
 
 class WorkflowAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="workflow"):
@@ -191,6 +193,8 @@ class UntilCommand(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
     timeout: timedelta | None = None
+    container: str | bool | None = None
+    """Where it runs: `command_place.py`."""
 
 
 class Loop(msgspec.Struct, frozen=True, kw_only=True):

@@ -222,7 +222,7 @@ class Containers:
         ways = {path: f"{options},{owner}" for path, options in wanted.layout.tmpfs.items()}
         return create_body(
             replace(wanted.policy, tmpfs={**wanted.policy.tmpfs, **ways}),
-            name=wanted.agent.replace(".", "-"),
+            name=re.sub(r"[.:]", "-", wanted.agent),
             user=str(wanted.user),
             mounts=self._mounts(wanted, folder),
             working_directory="/",

@@ -38,6 +38,8 @@ CONTAINER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 SIGNAL = re.compile(r"[A-Z0-9+]+")
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 """With which the engine marks the errors of a step."""
+STOPPED = "start it (systemctl start docker), and try again"
+HANGS = "it hangs or is busy: wait or restart it (systemctl restart docker), and try again"
 NO_CONNECTION = 900
 """The status that aiodocker gives to a connection that failed."""
 LISTED = (
@@ -86,9 +88,9 @@ class Engine:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def version(self) -> dict[str, Any]:
-        """Return the engine's version, as `GET /version` has it."""
-        async with self._call() as docker:
+    async def version(self, *, call_s: float | None = None) -> dict[str, Any]:
+        """Return the engine's version, as `GET /version` has it; the answer may take `call_s`."""
+        async with self._call(call_s=call_s) as docker:
             return dict(await docker.version())
 
     async def info(self) -> dict[str, Any]:
@@ -236,19 +238,20 @@ class Engine:
 
     @asynccontextmanager
     async def _call(
-        self, *, image: str | None = None, is_bounded: bool = True
+        self, *, image: str | None = None, is_bounded: bool = True, call_s: float | None = None
     ) -> AsyncIterator[aiodocker.Docker]:
         """Give the client for one call, and translate every way in which the call can fail."""
         if self._client is None:
             self._client = aiodocker.Docker(url=f"unix://{self.socket}")
+        patience = self._call_s if call_s is None else call_s
         try:
-            with anyio.fail_after(self._call_s if is_bounded else None):
+            with anyio.fail_after(patience if is_bounded else None):
                 yield self._client
         except aiodocker.DockerError as error:
             raise self._translated(error, image) from error
         except TimeoutError as error:
-            what = f"no answer within {self._call_s:g} s"
-            raise self._unavailable(what) from error
+            what = f"no answer within {patience:g} s"
+            raise self._unavailable(what, HANGS) from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._unavailable(str(error) or type(error).__name__) from error
 
@@ -277,10 +280,9 @@ class Engine:
             return RefusedError(f"the container engine refused: {text}")
         return NightherdError(f"the container engine failed: {text}")
 
-    def _unavailable(self, why: str) -> ContainerEngineError:
+    def _unavailable(self, why: str, hint: str = STOPPED) -> ContainerEngineError:
         return ContainerEngineError(
-            f"the container engine at {self.socket} cannot be reached: {why}",
-            hint="start it (systemctl start docker), and try again",
+            f"the container engine at {self.socket} cannot be reached: {why}", hint=hint
         )
 
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from nightherd.errors import StateFileError
 from nightherd.model.containers.user import Ids
 from nightherd.model.journal.event import Event, SystemEvent, is_terminal
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.sessions.session import SessionMode
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.transcripts.claude_files import SharedFiles
+from nightherd.runtimes.claude.transcripts.keeping import TranscriptCopy
 from nightherd.runtimes.container.ownership import give
 
 SESSIONS = "sessions"
 COPIES = "transcripts"
 """Below the state directory; what a run has said is copied there."""
 NOT_COPIED = "transcript_not_kept"
+MOST_COPIED = 256 * 1024**2
+"""Bytes of a transcript that is copied before it is removed: an agent can write anything there."""
 
 
 def needs_directory(request: RuntimeRequest) -> bool:
@@ -66,3 +74,42 @@ class SessionEnd:
         copied = {path.name.partition(".")[0] for path in self._copies.glob("*.jsonl*")}
         if found <= copied:
             shutil.rmtree(directory.parent, ignore_errors=True)
+
+
+class SessionDirectoryFiles:
+    """The directories of all sessions in a state directory, for retention."""
+
+    def __init__(self, state_dir: Path) -> None:
+        state = Path(os.path.realpath(state_dir))
+        self._root = state / "containers" / SESSIONS
+        self._copies = state / COPIES
+
+    def names(self) -> Sequence[str]:
+        """Return the sessions that have one."""
+        with suppress(FileNotFoundError):
+            return sorted(
+                one.name for one in os.scandir(self._root) if one.is_dir(follow_symlinks=False)
+            )
+        return ()
+
+    def remove(self, name: str, transcripts: Collection[str]) -> bool:
+        """Remove one, once these transcripts have a whole copy; what is missing is copied first."""
+        config = self._root / name / "claude"
+        for name_inside in transcripts:
+            # What Claude says it is called; in a container an agent could have said it.
+            pattern = f"projects/*/{glob.escape(name_inside)}.jsonl"
+            if not all(self._is_copied(path, config) for path in config.glob(pattern)):
+                return False
+        shutil.rmtree(self._root / name)
+        return True
+
+    def _is_copied(self, path: Path, config: Path) -> bool:
+        files = SharedFiles(config)
+        size = files.size(path)  # 0 for a link
+        copy = TranscriptCopy(self._copies, path.stem, files)
+        if len(copy.peek()) < size <= MOST_COPIED:
+            with suppress(OSError, StateFileError):
+                copy.grow(path)
+                copy.sync()
+                copy.pack()
+        return len(copy.peek()) >= size

@@ -63,6 +63,7 @@ class RetentionTotals(TypedDict):
     checkpoints: int
     workspaces: int
     workspace_bytes: int
+    session_directories: int
 
 
 def plan_row(plan: JobPlan) -> PlanRow:
@@ -112,6 +113,7 @@ def retention_beside(
     workspaces: Sequence[Workspace],
     *,
     is_dry_run: bool,
+    session_directories: int = 0,
     failures: Mapping[str, str],
     last_run: RetentionRun | None,
     limit: int | None = None,
@@ -127,6 +129,7 @@ def retention_beside(
             "checkpoints": sum(len(plan.going) for plan in plans),
             "workspaces": len(workspaces),
             "workspace_bytes": sum(one.size_bytes or 0 for one in workspaces),
+            "session_directories": session_directories,
         },
         "is_cut": limit is not None and longest > limit,
         "last_run": retention_run_row(last_run),

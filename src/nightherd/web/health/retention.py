@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from nightherd.engine.checkpoints.retention import Applied, ApplyRetention, apply_retention, plans
+from nightherd.engine.sessions.directories import removable_directories
 from nightherd.engine.workspaces.cleanup import removable
 from nightherd.model.access.role import Role
 from nightherd.model.checkpoints.retention import JobPlan
@@ -38,6 +39,7 @@ from nightherd.wiring.stores import (
     open_journals,
     open_reader,
     open_retention,
+    session_directories,
 )
 
 FEW = 200
@@ -71,15 +73,19 @@ async def show_plan(
 ) -> Response:
     """What retention would delete now, and why; changes nothing. `totals` counts what the lists leave out."""
 
-    def look() -> tuple[list[JobPlan], list[Workspace]]:
+    def look() -> tuple[list[JobPlan], list[Workspace], int]:
         persistence, journals = load_persistence(site.state_dir), open_journals(site.state_dir)
         with closing(open_reader(site.state_dir)) as reader:
             job_id = find_job_id(reader, job) if job is not None else None
             planned = list(plans(reader, journals, persistence, site.now(), job_id))
-            return planned, [] if job_id is not None else list(removable(reader, site.now()))
+            if job_id is not None:
+                return planned, [], 0
+            directories = session_directories(site.state_dir)
+            count = sum(1 for _ in removable_directories(reader, directories, site.now()))
+            return planned, list(removable(reader, site.now())), count
 
-    planned, workspaces = await to_thread.run_sync(look, limiter=site.retention)
-    return _answer(site, planned, workspaces, {}, is_dry_run=True, limit=limit)
+    planned, workspaces, directories = await to_thread.run_sync(look, limiter=site.retention)
+    return _answer(site, planned, workspaces, directories, {}, is_dry_run=True, limit=limit)
 
 
 @router.post("/apply", responses=answers("retention", list[PlanRow], 404, 409, beside=BESIDE))
@@ -104,13 +110,17 @@ async def apply(
         f" and {counted(len(removed), 'workspace')} deleted"
     )
     failures = {**applied.failures, **applied.workspaces.failures}
-    return _answer(site, applied.done, removed, failures, is_dry_run=False, limit=limit)
+    directories = applied.session_directories
+    return _answer(
+        site, applied.done, removed, directories, failures, is_dry_run=False, limit=limit
+    )
 
 
 def _answer(
     site: ApiContext,
     done: Sequence[JobPlan],
     workspaces: Sequence[Workspace],
+    directories: int,
     failures: Mapping[str, str],
     *,
     is_dry_run: bool,
@@ -120,6 +130,7 @@ def _answer(
         done,
         workspaces,
         is_dry_run=is_dry_run,
+        session_directories=directories,
         limit=limit,
         failures=failures,
         last_run=last_retention(site.state_dir),

@@ -62,6 +62,8 @@ class PinnedAgent(msgspec.Struct, frozen=True, kw_only=True):
     runtime: str
     working_directory: str
     operation: str = "autonomous"
+    is_contained: bool = False
+    """Whether it had a container; which one it has is the fleet's to say, as it is now."""
     settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
@@ -158,6 +160,7 @@ def _pin_agent(agent: Agent, mask: Callable[[Any], Any]) -> PinnedAgent:
         runtime=agent.runtime.name,
         working_directory=agent.working_directory,
         operation=agent.operation,
+        is_contained=agent.container is not None,
         settings=settings,
     )
 
