@@ -188,9 +188,7 @@ def test_killed_worker_takes_the_command_along_and_on_interrupt_is_obeyed(
 
 
 def test_cancel_ends_a_stubborn_command_with_all_it_started(make: Any) -> None:
-    stubborn = (
-        "trap '' TERM; sleep 600 & echo begun | tee begun; while :; do sleep 0.05; done"
-    )
+    stubborn = "trap '' TERM; sleep 600 & echo begun | tee begun; while :; do sleep 0.05; done"
     herd = make(
         [
             {"name": "test", "bash": stubborn},
