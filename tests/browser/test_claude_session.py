@@ -64,6 +64,15 @@ async def test_a_session_is_continued_in_the_page_and_then_with_claude_resume(
             check=False,
         )
         done = await to_thread.run_sync(by_hand)
+        await page.get_by_role("link", name="session", exact=True).click()
+        await page.get_by_role("button", name="By hand").click()
+        dialog = page.get_by_role("dialog", name="Continue the session by hand")
+        await dialog.get_by_role("button", name="Hand over").click()
+        await expect(dialog.get_by_role("status")).to_contain_text("claude --resume")
+        await expect(dialog.get_by_role("status")).to_contain_text(re.compile("2 messages.* job-"))
+        await dialog.get_by_role("button", name="Take back").click()
+        await expect(dialog.get_by_role("status")).to_contain_text("Nothing was said outside")
+        assert await alice.axe() == []
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip() == "blue and seven"

@@ -12,6 +12,7 @@ from browser.looks import Look, every_look
 from browser.page_checks import violations
 from browser.visitor import Visitors
 from nightherd.model.access.role import Role
+from runtimes.notify.loopback import loopback
 
 MOWER = """\
   - name: mower
@@ -28,6 +29,10 @@ ON_SLACK = """\
     script: [{say: Helped.}]
     chat: {slack: {bot_token_env: HERD_NO_SUCH_TOKEN, channels: [{id: C0123}]}}
 """
+NOTIFIED = """\
+notify:
+  - {name: phone, url_env: HERD_PHONE, events: [failed], allow_hosts: [127.0.0.1]}
+"""
 WIDER = ("limits:", "allowed_tools: [Write]\n    limits:")
 
 
@@ -36,8 +41,14 @@ async def test_health_shows_the_daemon_its_checks_and_its_log(
     fleet: FleetWorld, visit: Visitors, look: Look
 ) -> None:
     job = await fleet.run("hello")
+    await fleet.new_token("idle", Role.VIEWER)
+    vera = await visit(fleet, "/health", role=Role.VIEWER, name="vera")
+    await expect(vera.page.get_by_text("Admins see them.")).to_be_visible()
     alice = await visit(fleet, "/health", look=look)
     page = alice.page
+    tokens = page.get_by_role("region", name="Named tokens").get_by_role("row")
+    await expect(tokens.filter(has_text="idle")).to_contain_text("not since the daemon started")
+    await expect(tokens.filter(has_text="vera")).to_contain_text(re.compile("viewer.*(now|ago)"))
     await expect(page.get_by_text(re.compile(r"process \d+ on"))).not_to_have_count(0)
     passed = page.get_by_role("list", name="Passed checks")
     await expect(passed).to_have_count(0)
@@ -136,3 +147,24 @@ async def test_connectors_show_how_each_bot_does(
     await expect(row).to_contain_text(re.compile("starting|unavailable|stopped"))
     assert await row.get_by_role("link", name="helper").get_attribute("href") == "/agents/helper"
     assert await violations(page, {page.url: "Health"}) == {}
+
+
+async def test_a_target_of_notifications_is_tested(
+    new_fleet: Callable[..., FleetWorld], visit: Visitors
+) -> None:
+    with loopback() as server:
+        fleet = new_fleet(environ={"HERD_PHONE": server.url(path="/a-secret-path")})
+        fleet.pasture.rewrite(NOTIFIED + fleet.pasture.file.read_text())
+        await fleet.start()
+        alice = await visit(fleet, "/health")
+        page = alice.page
+        test = page.get_by_role("button", name="Test phone")
+        await test.click()
+        await expect(page.get_by_text("sent a test to phone")).to_be_visible()
+        server.status = 503
+        alice.complaints.allow("status of 409")
+        await test.click()
+        await expect(page.get_by_text("the server answered 503")).to_be_visible()
+
+    assert b"Test of nightherd" in server.bodies[0]
+    assert "a-secret-path" not in await page.content()

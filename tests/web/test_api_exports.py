@@ -8,7 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from nightherd.model.access.role import Role
+from nightherd.web.access.guard import API_BODY_LIMIT
 from surfaces.drivers import Shell
+from web.browser import named_token, on_port
 from web.session_world import memory_fleet, session_of
 from web.web_world import served
 
@@ -94,6 +97,35 @@ def test_a_saved_session_is_imported_once(tmp_path: Path) -> None:
         assert (again.status, again.document["is_new"], again.document["jobs_imported"]) == (200, False, 0)  # fmt: skip
         assert shown.data == expected
         assert resumed.status == 200
+
+    anyio.run(main)
+
+
+def test_a_session_that_is_larger_than_other_bodies_is_imported_as_a_file(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    path = "/v1/sessions/import/file"
+
+    async def main() -> None:
+        here, there = tmp_path / "here", tmp_path / "there"
+        async with served(here, fleet=memory_fleet(here)) as world:
+            session = await session_of(world, await world.run("memory", "one"))
+            exported = (await world.get(f"/v1/sessions/{session}/export")).body
+        large = exported + b" " * (API_BODY_LIMIT + 1)
+        async with on_port(there, memory_fleet(there)) as world:
+            token = f"Bearer {await named_token(world, 'olga', Role.OPERATOR)}"
+            refused = await world.ask("POST", path, large, port=world.ports[0], authorization=token)
+            dry = await world.post(f"{path}?dry_run=true", large)
+            first = await world.post(path, large)
+            again = await world.post(path, exported)
+            other = await world.post("/v1/sessions/import", large)
+            broken = await world.post(path, large[: len(exported) // 2])
+
+        assert (dry.status, dry.document["is_dry_run"], dry.data["id"]) == (200, True, session)
+        assert (first.status, first.data["id"], first.document["jobs_imported"]) == (201, session, 1)  # fmt: skip
+        assert (again.status, again.document["is_new"]) == (200, False)
+        assert (refused.status, other.status, broken.status) == (403, 413, 400)
+        assert "is not an exported session" in broken.document["detail"]
 
     anyio.run(main)
 

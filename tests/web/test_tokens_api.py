@@ -37,6 +37,10 @@ def test_an_admin_adds_and_revokes_tokens(tmp_path: Path) -> None:
                 ("vera", "viewer"),
             ]
             assert "token" not in listed.data[1]
+            assert min(one["last_used_at"] for one in listed.data) >= added.data["created_at"]
+            again = await world.ask("GET", "/v1/tokens", port=port, authorization=admin)
+            assert again.data[0]["last_used_at"] > listed.data[0]["last_used_at"]
+            assert again.data[1]["last_used_at"] > listed.data[1]["last_used_at"]
             assert (hidden.status, gone.status, after.status) == (403, 200, 401)
             assert gone.data["revoked_by"] == "root"
 

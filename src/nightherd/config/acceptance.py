@@ -155,6 +155,16 @@ def pending_of(fleet: Fleet, state_dir: Path) -> tuple[Widening, ...]:
     return widenings(admissible(fleet, known, wanted), wanted, str(Path(fleet.file).parent))
 
 
+def in_effect(fleet: Fleet, state_dir: Path) -> Fleet:
+    """Return the fleet without what waits for a person; looks only, and records nothing."""
+    known, wanted = _read_accepted(state_dir, Path(fleet.file)), grants_of(fleet)
+    if known is None:
+        return fleet
+    base = admissible(fleet, known, wanted)
+    is_held = widenings(base, wanted, str(Path(fleet.file).parent))
+    return restrained(fleet, base, None) if is_held else fleet
+
+
 def admissible(fleet: Fleet, known: Accepted, wanted: FleetGrants) -> FleetGrants:
     """What may take effect without a person.
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 import msgspec
+from pydantic import BaseModel
 
 from nightherd.config.documents import MOST_MERGED_VALUES, Budget, Documents, Interpolation
 from nightherd.config.merge import absolute_path, with_absolute_paths
@@ -111,6 +112,15 @@ def without(node: MappingNode, key: str) -> MappingNode:
 
 Layers = tuple[tuple[Layer, MappingNode], ...]
 """The layers of an agent, lowest first."""
+
+
+class Section(msgspec.Struct, frozen=True):
+    """Checked settings, and the merged nodes they came from, every value with its own place."""
+
+    node: MappingNode
+    model: BaseModel
+    layers: Layers = ()
+    """What the nodes of an agent were merged from, lowest first."""
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
-from pydantic import BaseModel
 
 from nightherd.config.assemble import Assembly
 from nightherd.config.checks import (
@@ -27,8 +26,9 @@ from nightherd.config.containers import check_container
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, find_fleet_file
 from nightherd.config.documents import Documents
 from nightherd.config.endpoints import check_endpoints, check_endpoints_are_used, endpoints_of
-from nightherd.config.layers import Draft, Layers
+from nightherd.config.layers import Draft, Section
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, inactive_keys, outer_keys
+from nightherd.config.origins import with_declared
 from nightherd.config.persistence import check_project_file
 from nightherd.config.report import Findings
 from nightherd.config.repository import check_repository, check_worktrees
@@ -58,15 +58,6 @@ from nightherd.model.schedules.rule import Schedule
 from nightherd.model.text import PLACE, input_values, quote
 from nightherd.model.webhooks import PAYLOAD
 from nightherd.model.work.request import ANY_ISSUE, issue_request
-
-
-class Section(msgspec.Struct, frozen=True):
-    """Checked settings, and the merged nodes they came from, every value with its own place."""
-
-    node: MappingNode
-    model: BaseModel
-    layers: Layers = ()
-    """What the nodes of an agent were merged from, lowest first."""
 
 
 class LoadedFleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,15 +182,17 @@ def complete(
         dotenv=assembly.dotenv,
     )
     documents = [node for _, node in assembly.fleets] + [one.node for _, one in agents]
+    section = Section(assembly.fleets[0][1], settings)
     return LoadedFleet(
         fleet=replace(
             fleet,
+            agents=with_declared(fleet.agents, agents, section),
             workflows={name: workflow.definition for name, workflow in workflows.items()},
             secret_variables=secret_variables(documents, settings),
         ),
         notices=findings.notices,
         blocked=findings.blocked,
-        settings=Section(assembly.fleets[0][1], settings),
+        settings=section,
         agents={agent.name: section for agent, section in agents},
         workflows=workflows,
     )

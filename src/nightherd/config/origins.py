@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
-from nightherd.config.load import LoadedFleet, Section
+from nightherd.config.layers import Section
 from nightherd.config.report import printable
 from nightherd.config.show import View, agent_data
 from nightherd.errors import AgentNotFoundError
 from nightherd.files.yaml_nodes import MappingNode, Node, SequenceNode, Spot, place_of
-from nightherd.model.agents.agent import WORKFLOW_PREFIX
+from nightherd.model.agents.agent import WORKFLOW_PREFIX, Agent, Declared
 from nightherd.model.config_value import ConfigValue, Layer
+from nightherd.model.limits.limits import Limits
 from nightherd.model.problem import Place
+
+if TYPE_CHECKING:
+    from nightherd.config.load import LoadedFleet
 
 MOST_VALUES = 5_000
 """Values of one agent, or of the fleet itself, that are shown."""
+LIMITS = "limits"
 
 
 def fleet_values(loaded: LoadedFleet) -> list[ConfigValue]:
@@ -33,9 +40,48 @@ def agent_values(loaded: LoadedFleet, name: str) -> list[ConfigValue]:
     section = loaded.agents.get(name)
     if section is None:
         raise AgentNotFoundError(f"the fleet has no agent {name!r}")
-    data = agent_data(loaded, name, _PlacedView())
+    return _values_of(loaded.fleet.agents[name], section)
+
+
+def _values_of(agent: Agent, section: Section) -> list[ConfigValue]:
+    data = agent_data(agent, section, _PlacedView())
     values = _flat(data, "", _layers_of(section), Layer.AGENT)
     return list(islice(values, MOST_VALUES + 1))
+
+
+def with_declared(
+    agents: Mapping[str, Agent], sections: Sequence[tuple[Agent, Section]], settings: Section
+) -> Mapping[str, Agent]:
+    """Return the agents of a fleet so that each can say what its files said; `sections` has them as they are alone."""
+    found = {**agents}
+    for own, section in sections:
+        agent = agents[own.name]
+        written = _Written(agent, own.limits, section, settings)
+        found[own.name] = replace(agent, declared=written.read)
+    return found
+
+
+class _Written:
+    """What the files say of one agent. Worked out when it is first asked for: most commands never ask."""
+
+    def __init__(self, agent: Agent, limits: Limits, section: Section, settings: Section) -> None:
+        self._agent = agent
+        self._limits = limits
+        self._section = section
+        self._settings = settings
+
+    def read(self) -> Declared:
+        return self._declared
+
+    @cached_property
+    def _declared(self) -> Declared:
+        fleet = _PlacedView().section(self._settings).get(LIMITS, {})
+        return Declared(
+            values=tuple(_values_of(self._agent, self._section)),
+            fleet=tuple(_flat(fleet, LIMITS, {}, Layer.FLEET)),
+            own_limits=self._limits,
+            agent=self._agent,
+        )
 
 
 def schedule_place(loaded: LoadedFleet, owner: str, name: str) -> Place | None:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from nightherd.config.load import LoadedFleet, Section
+from nightherd.config.layers import Section
 from nightherd.config.merge import plain_value
 from nightherd.config.report import printable, shown_file
 from nightherd.config.schema.types import typed
@@ -18,8 +18,12 @@ from nightherd.config.wording import did_you_mean
 from nightherd.config.working_directory import KEY as DIRECTORY
 from nightherd.errors import AgentNotFoundError
 from nightherd.files.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, Spot
+from nightherd.model.agents.agent import Agent
 from nightherd.model.units import format_duration
 from nightherd.model.workspaces.policy import WorkspacePolicy
+
+if TYPE_CHECKING:
+    from nightherd.config.load import LoadedFleet
 
 DEFAULT = "default"
 Shown = dict[str, Any]
@@ -38,7 +42,9 @@ def show(loaded: LoadedFleet, agent: str | None = None, *, origin: bool = True, 
         )
     names = loaded.agents if agent is None else [agent]
     shown: Shown = {} if agent is not None else {"fleet": view.section(loaded.settings)}
-    shown["agents"] = {name: agent_data(loaded, name, view) for name in names}
+    shown["agents"] = {
+        name: agent_data(loaded.fleet.agents[name], loaded.agents[name], view) for name in names
+    }
     if agent is None and loaded.workflows:
         shown["workflows"] = {
             name: view.model(workflow.file, workflow.node)
@@ -47,10 +53,9 @@ def show(loaded: LoadedFleet, agent: str | None = None, *, origin: bool = True, 
     return shown
 
 
-def agent_data(loaded: LoadedFleet, name: str, view: View) -> Shown:
+def agent_data(agent: Agent, section: Section, view: View) -> Shown:
     """One agent's settings, its working directory also when nothing names one."""
-    agent = loaded.fleet.agents[name]
-    data = view.section(loaded.agents[name])
+    data = view.section(section)
     data.setdefault(DIRECTORY, view.leaf(agent.working_directory, None))
     complete_directory(data, agent.workspace, agent.working_directory, view)
     for key, schedule in agent.schedules.items():

@@ -22,6 +22,7 @@ from nightherd.model.jobs.job import Job
 from nightherd.model.jobs.outcome import Outcome
 from nightherd.model.jobs.retry import PATIENT, RetryPolicy
 from nightherd.model.journal.event import Event
+from nightherd.model.journal.settings_ref import SettingsRef
 from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.limits.spending import Prices
 from nightherd.model.log import LogLine
@@ -223,6 +224,8 @@ class WorkerContext(FleetContext, frozen=True, kw_only=True):
     """Where files on their way to and from people are kept, by its real path."""
     settings_in: Callable[[Agent], Mapping[str, str]] = lambda agent: {}
     """Returns fingerprints of Claude's settings files in an agent's directory, by name."""
+    settings_stored: dict[str, SettingsRef] = msgspec.field(default_factory=dict)
+    """Settings of executions that this worker has stored, by their hash."""
     shared_noticed: set[str] = msgspec.field(default_factory=set)
     """Agents about whose shared directory this worker has warned."""
     sign_on: SignOn | None = None

@@ -26,7 +26,8 @@ from nightherd.model.journal.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
-from nightherd.model.journal.system import known
+from nightherd.model.journal.settings_ref import SettingsRef, settings_ref
+from nightherd.model.journal.system import SystemSubtype, known
 from nightherd.model.text import whole_value
 from nightherd.ports import BlobRef, Journals
 
@@ -76,6 +77,8 @@ def plain_line(event: Event) -> bytes | None:
     if event.extra is not None and NOTE in event.extra:
         return None
     if isinstance(event, ToolResultEvent) and event.full_output and event.full_output.text:
+        return None
+    if _exported_settings(event) is not None:
         return None
     open_body = OPEN_BODY.get(type(event))
     if open_body is not None and isinstance(getattr(event, open_body), bytes):
@@ -172,13 +175,27 @@ def _store(value: Any, blobs: BlobStore) -> BlobRef:
 
 
 def _store_output(event: Event, blobs: BlobStore) -> tuple[Event, tuple[BlobRef, ...]]:
-    """The event with the text of its full output in a blob, as it comes from an export."""
+    """The event with the text of its full output, or its settings, in a blob, as it comes from an export."""
+    settings = _exported_settings(event)
+    if settings is not None and settings.text is not None and isinstance(event, SystemEvent):
+        ref = blobs.put([settings.text.encode()], kind="json")
+        named = msgspec.to_builtins(SettingsRef(sha256=ref.sha256, size=ref.size))
+        return msgspec.structs.replace(event, extra={**(event.extra or {}), "settings": named}), (
+            ref,
+        )
     output = event.full_output if isinstance(event, ToolResultEvent) else None
     if output is None or output.text is None:
         return event, ()
     ref = blobs.put([output.text.encode()], kind="text")
     kept = FullOutput(sha256=ref.sha256, size=ref.size, left_out=output.left_out)
     return msgspec.structs.replace(event, full_output=kept), (ref,)
+
+
+def _exported_settings(event: Event) -> SettingsRef | None:
+    if not isinstance(event, SystemEvent) or event.subtype is not SystemSubtype.EXECUTION_STARTED:
+        return None
+    ref = settings_ref(event.extra)
+    return None if ref is None or ref.text is None else ref
 
 
 def output_ref(output: FullOutput) -> BlobRef:
@@ -245,4 +262,9 @@ def stored_bodies(event: Event) -> Mapping[str, BlobRef]:
         refs = {}  # `restore` has read our own note by now: this one is the provider's
     if isinstance(event, ToolResultEvent) and event.full_output is not None:
         return {**refs, "full_output": output_ref(event.full_output)}
+    if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.EXECUTION_STARTED:
+        settings = settings_ref(event.extra)
+        if settings is not None:
+            ref = BlobRef(sha256=settings.sha256, size=settings.size, kind="json")
+            return {**refs, "settings": ref}
     return refs

@@ -11,7 +11,7 @@ from nightherd.model.problem import Place
 
 
 class Layer(StrEnum):
-    """Which part of the files a value comes from; a later one replaces an earlier one."""
+    """Where a value comes from; a later one replaces an earlier one. Those after `fleet` are of single jobs."""
 
     BUILT_IN = "built_in"
     """No file says it."""
@@ -23,6 +23,14 @@ class Layer(StrEnum):
     """What stands beside the path of the agent's file."""
     FLEET = "fleet"
     """What the fleet file says about the fleet itself."""
+    HELD = "held"
+    """What was accepted before: the files say something else, which waits for a person."""
+    SCHEDULE = "schedule"
+    """What the schedule of a job says."""
+    RUN = "run"
+    """What the workflow run of a job says, or keeps from its beginning."""
+    REQUEST = "request"
+    """What was given with the job, on the command line or by a program."""
 
 
 class ConfigValue(msgspec.Struct, frozen=True, kw_only=True):

@@ -125,6 +125,8 @@ class ApiContext:
     """Runs the doctor, one at a time."""
     retention: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))
     """How many plan or apply retention at the same time."""
+    imports: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))
+    """How many files of sessions come in at the same time."""
     log_readers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(LOG_READERS))
 
     login_codes: LoginCodes = field(default_factory=LoginCodes)
@@ -139,7 +141,10 @@ class ApiContext:
 
     async def find_token(self, hash: str) -> Token | None:
         """The token with that hash that is accepted."""
-        return await self.ask(lambda reader: reader.find_token(hash))
+        token = await self.ask(lambda reader: reader.find_token(hash))
+        if token is not None:
+            self.counters.tokens_used[hash] = self.now()
+        return token
 
     async def find_browser_session(self, hash: str) -> BrowserSession | None:
         """The browser session whose cookie has that hash."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 
 
 @dataclass(slots=True)
@@ -17,3 +18,5 @@ class Counters:
     followers: int = 0
     """Streams that are open now."""
     events_sent: int = 0
+    tokens_used: dict[str, datetime] = field(default_factory=dict)
+    """When each named token was shown last, by its hash; browsers that logged in with it show it too."""

@@ -49,6 +49,7 @@ from nightherd.web.jobs import (
     jobs,
     landing,
     outlines,
+    settings,
 )
 from nightherd.web.openapi import describe
 from nightherd.web.operations import PEER_USER
@@ -56,7 +57,7 @@ from nightherd.web.people import answer_page, home, inbox, push
 from nightherd.web.ports import Port
 from nightherd.web.protocol import PatientProtocol
 from nightherd.web.schedules import schedules, slots
-from nightherd.web.sessions import session_changes, session_reading, sessions
+from nightherd.web.sessions import session_changes, session_files, session_reading, sessions
 from nightherd.web.socket_file import inode_of, listen, remove
 from nightherd.web.streams import stream
 from nightherd.web.workflows import runs, workflows
@@ -76,8 +77,8 @@ DESCRIPTION = (
 
 ROOMS = (
     fleet_paths, config, schedules, slots, jobs, job_events, downloads, workflows, runs, sessions, workspaces, inbox, answer_page, hooks, slack, metrics,
-    operations, outlines, search, stream,
-    session_reading, session_changes, job_forks, bulk, landing, checkpoints, exports,
+    operations, outlines, settings, search, stream,
+    session_reading, session_changes, session_files, job_forks, bulk, landing, checkpoints, exports,
     costs, home,
     login, tokens, doctor, retention, notify, reload, logs,
     push, work,

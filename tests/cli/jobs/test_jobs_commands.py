@@ -140,7 +140,9 @@ def test_show_tells_everything_about_a_job(cli: Cli, three: list[str]) -> None:
     assert result.code == 0
     for text in (three[0], "hello", "✔ completed (success)", "the first", "Done.", "$0.002"):
         assert text in result.out
-    assert result.err == f"events: nightherd jobs tail {three[0]}\n"
+    assert result.err == (
+        f"events: nightherd jobs tail {three[0]}\nsettings: nightherd jobs config {three[0]}\n"
+    )
 
 
 def test_show_for_programs_has_texts_and_executions(cli: Cli, three: list[str]) -> None:

@@ -153,7 +153,7 @@ def test_what_no_claude_knows_cannot_be_taken_over(ranch: Ranch) -> None:
     refused = ranch.cli("session", "takeover", session)
 
     assert refused.code == 5
-    assert "--format claude" in refused.err
+    assert f"nightherd session export {session}" in refused.err
 
 
 def test_session_whose_directory_is_gone_cannot_be_taken_over(ranch: Ranch, tmp_path: Path) -> None:

@@ -90,6 +90,6 @@ export function ConfigView({ path }: { path: string }) {
   );
 }
 
-function valueText(value: Value["value"]): string {
+export function valueText(value: Value["value"]): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }

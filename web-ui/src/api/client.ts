@@ -57,7 +57,7 @@ export async function send(path: string, options: Options = {}): Promise<Respons
     headers,
     credentials: "same-origin",
     cache: "no-store",
-    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(body !== undefined && { body: body instanceof Blob ? body : JSON.stringify(body) }),
     ...(signal !== undefined && { signal }),
   });
   if (response.status === 401 && path !== "/login") {

@@ -482,6 +482,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/jobs/{job}/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Job Config
+         * @description The settings of the job's last execution, or of the execution `epoch`: each with its origin and layer.
+         *
+         *     `change` says of each value whether an execution of the job would have another one now. A job from before
+         *     nightherd recorded settings has `is_recorded: false`.
+         */
+        get: operations["show_job_config_v1_jobs__job__config_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{job}/diff": {
         parameters: {
             query?: never;
@@ -1593,6 +1616,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{session}/takeover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take Over
+         * @description Hand a session over to a person: the command that continues it on this machine, in the agent's own program.
+         *
+         *     What was said there since the last job is taken in as a job; asked again afterwards, the session is taken back
+         *     with all of it. 409 while a job runs in it or will start by itself.
+         */
+        post: operations["take_over_v1_sessions__session__takeover_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{session}/tree": {
         parameters: {
             query?: never;
@@ -1679,6 +1725,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/import/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import File
+         * @description The same with the file itself as the body, of up to 256 MB.
+         */
+        post: operations["import_file_v1_sessions_import_file_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/slots": {
         parameters: {
             query?: never;
@@ -1756,6 +1822,8 @@ export interface paths {
         /**
          * List Tokens
          * @description Every token that was ever added, by name. The tokens themselves are kept nowhere.
+         *
+         *     `last_used_at` is known since the daemon started.
          */
         get: operations["list_tokens_v1_tokens_get"];
         put?: never;
@@ -3145,6 +3213,22 @@ export interface components {
          */
         ItemStatus: "answered" | "approved" | "cancelled" | "expired" | "pending" | "rejected" | "superseded";
         /**
+         * JobConfigDocument
+         * @description The settings that one execution of a job had.
+         */
+        JobConfigDocument: {
+            added: components["schemas"]["ConfigValueRow"][];
+            agent: string;
+            epoch: number;
+            executions: components["schemas"]["SettingsOfRow"][];
+            is_compared: boolean;
+            is_cut: boolean;
+            is_recorded: boolean;
+            job_id: string;
+            note: string | null;
+            values: components["schemas"]["JobSettingRow"][];
+        };
+        /**
          * JobDiff
          * @description What a job changed; `is_patch_left_out` when the patch is too large for an answer.
          */
@@ -3311,6 +3395,21 @@ export interface components {
             workspace_id: string | null;
         };
         /**
+         * JobSettingRow
+         * @description A setting that an execution had, and what has become of it.
+         */
+        JobSettingRow: {
+            change: ("changed" | "removed") | null;
+            column: number | null;
+            file: string | null;
+            key: string;
+            layer: components["schemas"]["Layer"];
+            line: number | null;
+            now: components["schemas"]["JsonValue"];
+            origin: string;
+            value: components["schemas"]["JsonValue"];
+        };
+        /**
          * JobStatus
          * @description Where a job stands.
          * @enum {string}
@@ -3374,10 +3473,10 @@ export interface components {
         };
         /**
          * Layer
-         * @description Which part of the files a value comes from; a later one replaces an earlier one.
+         * @description Where a value comes from; a later one replaces an earlier one. Those after `fleet` are of single jobs.
          * @enum {string}
          */
-        Layer: "agent" | "built_in" | "defaults" | "fleet" | "overrides";
+        Layer: "agent" | "built_in" | "defaults" | "fleet" | "held" | "overrides" | "request" | "run" | "schedule";
         /**
          * Level
          * @description How bad it is.
@@ -5096,6 +5195,17 @@ export interface components {
             name: string | null;
         };
         /**
+         * SettingsOfRow
+         * @description An execution, and which settings it had: the same hash is the same settings.
+         */
+        SettingsOfRow: {
+            epoch: number;
+            hash: string | null;
+            id: string;
+            started_at: string | null;
+            worker: string;
+        };
+        /**
          * SetupCommand
          * @description A command that prepares a workspace before the agent works in it.
          */
@@ -5336,6 +5446,19 @@ export interface components {
             webhooks: string[];
         };
         /**
+         * TakeoverDocument
+         * @description How a person continues a session by hand, and what was taken in of what they said before.
+         */
+        TakeoverDocument: {
+            command: string[];
+            directory: string;
+            recorded_job_id: string | null;
+            recorded_messages: number;
+            session_id: string;
+            shell: string;
+            was_in_container: boolean;
+        };
+        /**
          * TargetDevice
          * @description Whose device a target is, and what it is told about.
          */
@@ -5462,6 +5585,19 @@ export interface components {
             input_tokens: number;
             num_turns: number;
             output_tokens: number;
+        };
+        /**
+         * UsedTokenRow
+         * @description A named token as the daemon knows it.
+         */
+        UsedTokenRow: {
+            created_at: string;
+            created_by: string;
+            last_used_at: string | null;
+            name: string;
+            revoked_at: string | null;
+            revoked_by: string | null;
+            role: components["schemas"]["Role"];
         };
         /**
          * Verdict
@@ -8026,6 +8162,116 @@ export interface operations {
                         data: components["schemas"]["CheckpointDocument"];
                         /** @constant */
                         schema: "nightherd/v1/checkpoint";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    show_job_config_v1_jobs__job__config_get: {
+        parameters: {
+            query?: {
+                epoch?: number | null;
+            };
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["JobConfigDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/job_config";
                     };
                 };
             };
@@ -13961,6 +14207,114 @@ export interface operations {
             };
         };
     };
+    take_over_v1_sessions__session__takeover_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["TakeoverDocument"];
+                        /** @constant */
+                        schema: "nightherd/v1/session_takeover";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     tree_v1_sessions__session__tree_get: {
         parameters: {
             query?: {
@@ -14393,6 +14747,129 @@ export interface operations {
             };
         };
     };
+    import_file_v1_sessions_import_file_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["SessionRow"];
+                        is_dry_run: boolean;
+                        is_new: boolean;
+                        jobs_imported: number;
+                        /** @constant */
+                        schema: "nightherd/v1/session";
+                    };
+                };
+            };
+            /** @description The answer */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["SessionRow"];
+                        is_dry_run: boolean;
+                        is_new: boolean;
+                        jobs_imported: number;
+                        /** @constant */
+                        schema: "nightherd/v1/session";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     list_slots_v1_slots_get: {
         parameters: {
             query?: {
@@ -14699,7 +15176,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         as_of: string;
-                        data: components["schemas"]["TokenRow"][];
+                        data: components["schemas"]["UsedTokenRow"][];
                         /** @constant */
                         schema: "nightherd/v1/tokens";
                     };

@@ -4,6 +4,7 @@ import { get } from "../api/client";
 import type { StatusDocument } from "../api/types";
 import { ConfigView } from "../agents/ConfigView";
 import { Failure, Loading, Page, Section } from "../ui/Page";
+import { Access } from "./Access";
 import { Connectors } from "./Connectors";
 import { Daemon } from "./Daemon";
 import { Doctor } from "./Doctor";
@@ -41,6 +42,7 @@ export default function HealthPage() {
       <Section title="Retention">
         <Retention />
       </Section>
+      <Access />
       <Section title="Configuration of the fleet">
         <ConfigView path="/config" />
       </Section>

@@ -3,14 +3,14 @@ import { useEffect, useState } from "react";
 import { onChosenFile } from "../shell/chosen_file";
 import { notifyError } from "../shell/toasts";
 import { FileView } from "../transcript/FileView";
-import { exportedSession, parseFile, type OpenedFile } from "../transcript/parse_journal";
+import { isExportedSession, parseFile, type OpenedFile } from "../transcript/parse_journal";
 import { Button } from "../ui/Button";
 import { ImportSession } from "./ImportSession";
 
 interface Opened {
   file: OpenedFile;
   /** What an import takes; null for a journal. */
-  session: Record<string, unknown> | null;
+  session: File | null;
 }
 
 /** Opens a journal or a session that is dropped on the page, or chosen. The file stays in the browser, unless it is imported. */
@@ -21,7 +21,10 @@ export default function DropFile() {
       file
         .text()
         .then((text) =>
-          setOpened({ file: parseFile(file.name, text), session: exportedSession(text) }),
+          setOpened({
+            file: parseFile(file.name, text),
+            session: isExportedSession(text) ? file : null,
+          }),
         )
         .catch(notifyError);
     };
@@ -51,7 +54,7 @@ export default function DropFile() {
       <div className="flex items-center gap-2 border-b border-line px-4 py-1.5 text-sm text-faint">
         This file is open in your browser only.
         <span className="ml-auto flex gap-2">
-          {session !== null && <ImportSession session={session} onDone={close} />}
+          {session !== null && <ImportSession file={session} onDone={close} />}
           <Button look="ghost" onClick={close}>
             Close
           </Button>

@@ -10,19 +10,12 @@ import { Button } from "../ui/Button";
 type Imported = Envelope<SessionRow> & { is_new: boolean };
 
 /** Takes an exported session into the fleet, with its jobs; then it can be continued here. */
-export function ImportSession({
-  session,
-  onDone,
-}: {
-  session: Record<string, unknown>;
-  onDone: () => void;
-}) {
+export function ImportSession({ file, onDone }: { file: File; onDone: () => void }) {
   const acting = useActing("admin");
   const client = useQueryClient();
   const navigate = useNavigate();
   const take = useMutation({
-    mutationFn: () =>
-      request<Imported>("/sessions/import", { method: "POST", body: { document: session } }),
+    mutationFn: () => request<Imported>("/sessions/import/file", { method: "POST", body: file }),
     onSuccess: ({ data, is_new: isNew }) => {
       void client.invalidateQueries({ queryKey: ["sessions"] });
       notify(isNew ? "imported" : "it is here already");

@@ -1,7 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
-import { ConfigView } from "../agents/ConfigView";
 import { turnsText } from "../jobs/job_text";
 import { Markdown } from "../transcript/Markdown";
 import { usdText } from "../ui/money";
@@ -12,6 +11,7 @@ import { Ago } from "../ui/time";
 import { Checkpoints } from "./Checkpoints";
 import type { JobDocument } from "./documents";
 import type { ForkPoint } from "./fork_point";
+import { JobConfig } from "./JobConfig";
 import { JobCosts } from "./JobCosts";
 import { JobFacts } from "./JobFacts";
 import { amountText } from "./limits";
@@ -66,9 +66,7 @@ export function JobDetails({
       <JobCosts job={job} />
       <Executions job={job} />
       <Checkpoints job={job} onFork={onFork} />
-      <Section title="Configuration of the agent" aside="as it is now">
-        <ConfigView path={`/agents/${encodeURIComponent(job.agent)}/config`} />
-      </Section>
+      <JobConfig job={job} />
     </>
   );
 }

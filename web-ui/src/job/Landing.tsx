@@ -7,13 +7,13 @@ import { useActing } from "../shell/acting";
 import { notify, notifyError } from "../shell/toasts";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
-import { Field, TextInput } from "../ui/fields";
 import type { JobDocument } from "./documents";
 import { jobPath } from "./job_source";
+import { LandingFields } from "./LandingFields";
+import { EMPTY_FORM, landingBody, type LandingForm, type Way } from "./landing_form";
 import { landingText } from "./landing_text";
 
 type Landed = Schemas["LandingDocument"];
-type Way = "apply" | "merge" | "push";
 
 const NAMES: Record<Way, string> = { apply: "Apply", merge: "Merge", push: "Push" };
 const EFFECTS: Record<Way, string> = {
@@ -39,20 +39,22 @@ export function Landing({ job }: { job: JobDocument }) {
 }
 
 function LandingDialog({ job, way, onClose }: { job: JobDocument; way: Way; onClose: () => void }) {
-  const [message, setMessage] = useState("");
+  const [form, setForm] = useState(EMPTY_FORM);
+  const set = (change: Partial<LandingForm>) => setForm((before) => ({ ...before, ...change }));
   const client = useQueryClient();
   const land = useMutation({
     mutationFn: (isDry: boolean) =>
       post<Landed>(`${jobPath(job.id)}/${way}`, {
         dry_run: isDry,
-        ...(way !== "apply" && message.trim() !== "" && { message }),
+        ...landingBody(way, form),
       }),
     onSuccess: (landed) => {
       if (landed.is_dry_run || landed.conflicts.length > 0) return;
       notify(landingText(landed));
       void client.invalidateQueries({ queryKey: ["workspace"] });
       void client.invalidateQueries({ queryKey: ["job"] });
-      onClose();
+      // The address of a pull request is worth a look before the window closes.
+      if (landed.url === null) onClose();
     },
     onError: notifyError,
   });
@@ -61,18 +63,22 @@ function LandingDialog({ job, way, onClose }: { job: JobDocument; way: Way; onCl
     <Dialog title={`${NAMES[way]} the changes`} onClose={onClose}>
       <div className="flex flex-col gap-3 p-4 text-sm">
         <p>{EFFECTS[way]}</p>
-        {way !== "apply" && (
-          <Field label="Message of the commit">
-            <TextInput
-              value={message}
-              className="min-h-10"
-              onChange={(event) => setMessage(event.target.value)}
-            />
-          </Field>
-        )}
+        <LandingFields way={way} form={form} onChange={set} />
         {shown !== undefined && (
           <div role="status" className="flex flex-col gap-1 rounded-md bg-raised p-3">
             <p className="[overflow-wrap:anywhere]">{landingText(shown)}</p>
+            {shown.url?.startsWith("https://") === true && (
+              <p className="[overflow-wrap:anywhere]">
+                <a
+                  href={shown.url}
+                  target="_blank"
+                  rel="noreferrer"
+                  className="text-accent underline"
+                >
+                  Open a pull request
+                </a>
+              </p>
+            )}
             <ul className="max-h-40 overflow-y-auto font-mono text-xs" tabIndex={0}>
               {(shown.conflicts.length > 0 ? shown.conflicts : shown.files).map((path) => (
                 <li key={path} className="[overflow-wrap:anywhere]">

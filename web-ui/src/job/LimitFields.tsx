@@ -28,7 +28,7 @@ export function LimitFields({
     ([left], [right]) => Number(right === first) - Number(left === first),
   );
   return (
-    <div className="grid grid-cols-2 gap-2 sm:grid-cols-4">
+    <div className="grid grid-cols-2 gap-2 sm:grid-cols-3">
       {names.map(([name, example], place) => {
         const used = usedText(limits, name);
         return (

@@ -12,6 +12,8 @@ export const LIMIT_NAMES = [
   ["turns", "40"],
   ["tokens", "200000"],
   ["duration", "1h"],
+  ["spawns", "5"],
+  ["depth", "2"],
 ] as const;
 
 /** Return what was typed, without what was left empty. */

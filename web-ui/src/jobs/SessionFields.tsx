@@ -36,6 +36,8 @@ export function SessionFields({
           options={[
             ["own", own],
             ["new", "a new session"],
+            ["kept", "the agent's persistent session"],
+            ["channel", "the session of a channel …"],
             ["resume", "continue a session …"],
             ["fork", "a fork of a session …"],
           ]}
@@ -54,7 +56,7 @@ export function SessionFields({
           />
         </Field>
       )}
-      {form.choice === "own" && mode === "per_channel" && (
+      {(form.choice === "channel" || (form.choice === "own" && mode === "per_channel")) && (
         <Field label="Channel">
           <TextInput
             className="min-h-10"

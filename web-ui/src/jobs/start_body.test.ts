@@ -26,6 +26,15 @@ it("chooses the session in one way only", () => {
     agent: "coder",
     session: "fresh_per_job",
   });
+  expect(bodyOf({ ...session, choice: "kept" }, [])).toEqual({
+    agent: "coder",
+    session: "persistent",
+  });
+  expect(bodyOf({ ...session, choice: "channel" }, [])).toEqual({
+    agent: "coder",
+    session: "per_channel",
+    channel: "c",
+  });
   expect(bodyOf({ ...session, choice: "resume" }, [])).toEqual({
     agent: "coder",
     resume: "sess-1",
@@ -63,4 +72,5 @@ it("says what is missing", () => {
   expect(missingOf(form, false)).toBe("Write a prompt");
   expect(missingOf(form, true)).toBeNull();
   expect(missingOf({ ...form, choice: "resume" }, true)).toBe("Choose a session");
+  expect(missingOf({ ...form, choice: "channel" }, true)).toBe("Name a channel");
 });

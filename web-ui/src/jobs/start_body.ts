@@ -6,8 +6,8 @@ import { givenLimits } from "../job/limits";
 type NewJob = Schemas["NewJob"];
 type SessionMode = Schemas["SessionMode"];
 
-/** Where the job continues: as the agent is set, in a new session, in one that is there, or in a fork of it. */
-export type SessionChoice = "own" | "new" | "resume" | "fork";
+/** Where the job continues: as the agent is set, as another mode says, in a session that is there, or in a fork of it. */
+export type SessionChoice = "own" | "new" | "kept" | "channel" | "resume" | "fork";
 
 export interface StartForm {
   agent: string;
@@ -37,6 +37,11 @@ export const EMPTY_FORM: StartForm = {
   limits: {},
 };
 
+const MODES: Partial<Record<SessionChoice, SessionMode>> = {
+  new: "fresh_per_job",
+  kept: "persistent",
+  channel: "per_channel",
+};
 const INPUT = /\$\{inputs\.([A-Za-z0-9_-]+)\}/g;
 
 /** The names of the values that a prompt takes, in the order it names them. */
@@ -51,15 +56,16 @@ export function bodyOf(form: StartForm, names: readonly string[], isBranch = fal
       .map((name) => [name, form.inputs[name] ?? ""] as const)
       .filter(([, value]) => value !== ""),
   );
-  const mode: SessionMode = "fresh_per_job";
+  const mode = MODES[form.choice];
+  const isInChannel = form.choice === "own" || form.choice === "channel";
   const body: Partial<NewJob> = {
     agent: form.agent,
     ...(form.prompt.trim() !== "" && { prompt: form.prompt }),
     ...(Object.keys(inputs).length > 0 && { inputs }),
-    ...(form.choice === "new" && { session: mode }),
+    ...(mode !== undefined && { session: mode }),
     ...(form.choice === "resume" && { resume: form.session }),
     ...(form.choice === "fork" && { fork: form.session }),
-    ...(form.choice === "own" && form.channel.trim() !== "" && { channel: form.channel.trim() }),
+    ...(isInChannel && form.channel.trim() !== "" && { channel: form.channel.trim() }),
     ...(form.model.trim() !== "" && { model: form.model.trim() }),
     ...(form.maxTurns.trim() !== "" && { max_turns: Number(form.maxTurns) }),
     ...(form.timeout.trim() !== "" && { job_timeout: form.timeout.trim() }),
@@ -74,6 +80,7 @@ export function bodyOf(form: StartForm, names: readonly string[], isBranch = fal
 export function missingOf(form: StartForm, hasDefaultPrompt: boolean): string | null {
   if (form.agent === "") return "Choose an agent";
   if (form.prompt.trim() === "" && !hasDefaultPrompt) return "Write a prompt";
+  if (form.choice === "channel" && form.channel.trim() === "") return "Name a channel";
   if ((form.choice === "resume" || form.choice === "fork") && form.session === "") {
     return "Choose a session";
   }

@@ -9,11 +9,12 @@ import { useRowKeys } from "../ui/row_keys";
 import { State } from "../ui/Status";
 import { CompareBar } from "./CompareBar";
 import { Conversation } from "./Conversation";
-import { titleOf, whyNotUsable, type SessionDocument } from "./documents";
+import { resumeCommand, titleOf, whyNotUsable, type SessionDocument } from "./documents";
 import { FamilySection } from "./FamilySection";
 import { SessionChat } from "./SessionChat";
 import { EndDialog, ForkDialog, RenameDialog } from "./SessionDialogs";
 import { SessionFacts } from "./SessionFacts";
+import { TakeoverDialog } from "./TakeoverDialog";
 import { useMessages } from "./use_messages";
 import { usePicked } from "./use_picked";
 import { useSessionActs } from "./use_session_acts";
@@ -29,7 +30,7 @@ export default function SessionPage() {
   return <Shown key={session.data.id} session={session.data} asOf={session.dataUpdatedAt} />;
 }
 
-type Open = { name: "fork"; at: number } | { name: "rename" } | { name: "end" };
+type Open = { name: "fork"; at: number } | { name: "rename" | "end" | "takeover" };
 
 function Shown({ session, asOf }: { session: SessionDocument; asOf: number }) {
   const at = messageOf(useLocation().hash);
@@ -100,6 +101,7 @@ function Shown({ session, asOf }: { session: SessionDocument; asOf: number }) {
       )}
       {open?.name === "rename" && <RenameDialog session={session} acts={acts} onClose={close} />}
       {open?.name === "end" && <EndDialog acts={acts} onClose={close} />}
+      {open?.name === "takeover" && <TakeoverDialog acts={acts} onClose={close} />}
     </Page>
   );
 }
@@ -131,6 +133,11 @@ function Actions({
       <Button {...acting} onClick={() => onOpen({ name: "rename" })}>
         Rename
       </Button>
+      {resumeCommand(session) !== null && (
+        <Button {...acting} onClick={() => onOpen({ name: "takeover" })}>
+          By hand
+        </Button>
+      )}
       {session.removed_at === null && (
         <Button look="danger" {...ending} onClick={() => onOpen({ name: "end" })}>
           End

@@ -62,6 +62,11 @@ export function useSessionActs(session: Pick<SessionRow, "id">) {
       onSettled: refetch,
       onError,
     }),
+    /** Hand it over to a person, or take it back: what was said outside is recorded each time. */
+    takeover: useMutation({
+      mutationFn: () => post<Schemas["TakeoverDocument"]>(`${path}/takeover`),
+      onSettled: refetch,
+    }),
     rename: useMutation({
       mutationFn: (name: string | null) => post<SessionRow>(path, { name }, { method: "PATCH" }),
       onSuccess: (named) =>

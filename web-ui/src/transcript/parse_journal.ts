@@ -18,10 +18,9 @@ export interface OpenedFile {
 
 const EXPORT = "nightherd/v1/session_export";
 
-/** Return the exported session that a file is, to send it as it is; null for anything else. */
-export function exportedSession(text: string): Record<string, unknown> | null {
-  const whole = asRecord(tryParse(text));
-  return whole?.schema === EXPORT ? whole : null;
+/** Return whether a file is an exported session, which can be imported. */
+export function isExportedSession(text: string): boolean {
+  return asRecord(tryParse(text))?.schema === EXPORT;
 }
 
 /** Return the jobs of a file; an error says what it is instead. */

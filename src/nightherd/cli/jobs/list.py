@@ -85,6 +85,7 @@ JSON_HINT = "nightherd jobs --json for one list; nightherd jobs tail JOB -f --js
         "tail": Entry("nightherd.cli.jobs.show:tail", "Show a job's events."),
         "export": Entry("nightherd.cli.jobs.export:export", "Export a job to a file."),
         "outline": Entry("nightherd.cli.jobs.outline:outline", "Show the outline of a job."),
+        "config": Entry("nightherd.cli.jobs.settings:config", "Show the settings a job ran with."),
         "apply": Entry("nightherd.cli.jobs.land:apply", "Apply a job's changes to your files."),
         "merge": Entry("nightherd.cli.jobs.land:merge", "Merge a job's changes into a branch."),
         "push": Entry("nightherd.cli.jobs.land:push", "Push a job's changes to a remote."),

@@ -73,6 +73,7 @@ def show(invocation: Invocation, job: str) -> None:
     screen.show(job_card(view, screen, now, [limit_text(one) for one in limits]))
     screen.flush()
     screen.say(f"events: nightherd jobs tail {view.job.id}")
+    screen.say(f"settings: nightherd jobs config {view.job.id}")
     if view.workspace is not None:
         screen.say(f"changes: nightherd jobs diff {view.job.id}")
 

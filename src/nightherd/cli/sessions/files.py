@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import anyio
 import click
-from msgspec.structs import replace
 
 from nightherd import __version__
 from nightherd.cli.imports import fleet_if_any
@@ -20,21 +18,16 @@ from nightherd.cli.sessions.options import imported_session, reading, session_ar
 from nightherd.engine.imports.session import AdoptedSession
 from nightherd.engine.operations import transfer as operations
 from nightherd.engine.operations.transfer import ExportSession, ImportSession, export_session
-from nightherd.engine.sessions.import_turns import import_turns
-from nightherd.errors import NotFoundError, RefusedError
+from nightherd.errors import NotFoundError
 from nightherd.files.atomic import atomic_write_file
-from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.job import Job
-from nightherd.model.sessions.order import ANY_NUMBER, ahead_text, needs_person
-from nightherd.model.sessions.session import Session, SessionStatus
 from nightherd.model.text import counted
 from nightherd.views.export.document import ExportFormat
-from nightherd.views.sessions.sessions import find_session, get_session, session_row, up_to_now
-from nightherd.wiring.files import kept_transcript
+from nightherd.views.sessions.sessions import find_session, get_session, session_row
 from nightherd.wiring.machine import is_at_work
-from nightherd.wiring.repair import open_import, open_turn_import, read_session_file
-from nightherd.wiring.runtimes import find_capabilities
+from nightherd.wiring.repair import open_import, read_session_file
 from nightherd.wiring.stores import open_journals, system_clock
+from nightherd.wiring.takeover import hand_over, take_in
 
 
 @click.command("export", epilog="Example: nightherd session export @last --html -o it.html")
@@ -148,10 +141,6 @@ async def _import(invocation: Invocation, request: ImportSession, is_dry: bool) 
         return await operations.import_session(request, context)
 
 
-MOST_LOOKED_AT = 100
-"""Open jobs of the session that are looked at for one that starts by itself."""
-
-
 @click.command("takeover", epilog="Example: nightherd session takeover @last --exec")
 @session_argument
 @click.option("--exec", "is_exec", is_flag=True, help="Run `claude` here.")
@@ -160,116 +149,38 @@ MOST_LOOKED_AT = 100
 def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
     """Continue a session in `claude`. Prints the command; --exec runs it. The new turns become a job here."""
     screen, now = invocation.screen, system_clock().now()
-    state = invocation.state_directory()
     imported_session(invocation, session)
     with reading(invocation) as reader:
         found = find_session(reader, session)
-        shown = up_to_now(reader, open_journals(state), found, is_at_work, now)
-        open_jobs = [
-            job
-            for last in reader.jobs_of_session(found.id)[-1:]
-            for job in reader.jobs_ahead(replace(last, number=ANY_NUMBER), MOST_LOOKED_AT)
-        ]
-    program_name = takeover_program(shown)
-    uuid = check_takeover(shown, open_jobs)
-    directory = directory_of(found, fleet_if_any(invocation))
-    taken = take_in(invocation, found, directory)
-    line = [program_name, "--resume", uuid]
-    if shown.docker_enabled:
-        screen.say(f"its agent worked in a container; {program_name} runs on this machine itself")
-    shell = f"cd {shlex.quote(directory)} && {shlex.join(line)}"
+    fleet = fleet_if_any(invocation)
+    handed = hand_over(
+        found.id, invocation.state_directory(), fleet, invocation.environ, spell=command_for
+    )
+    line, taken = handed.command, handed.taken
+    if handed.was_in_container:
+        screen.say(f"its agent worked in a container; {line[0]} runs on this machine itself")
     if not is_exec:
         if screen.is_json:
-            data = {
-                "session_id": found.id,
-                "directory": directory,
-                "command": line,
-                "shell": shell,
-                "recorded_job_id": taken.id if taken is not None else None,
-            }
-            screen.document("session_takeover", data, now)
+            screen.document("session_takeover", handed.document, now)
             return
         _show_taken(invocation, taken)
-        screen.show(shell)
+        screen.show(handed.shell)
         return
     _show_taken(invocation, taken)
-    program = shutil.which(program_name, path=invocation.environ.get("PATH"))
+    program = shutil.which(line[0], path=invocation.environ.get("PATH"))
     if program is None:
-        raise NotFoundError(f"there is no program {program_name!r}", hint=f"install {program_name}")
-    screen.say(shell)
-    subprocess.call([program, *line[1:]], cwd=directory, env=dict(invocation.environ))
+        raise NotFoundError(f"there is no program {line[0]!r}", hint=f"install {line[0]}")
+    screen.say(handed.shell)
+    subprocess.call([program, *line[1:]], cwd=handed.directory, env=dict(invocation.environ))
     with reading(invocation) as reader:
         ended = get_session(reader, found.id)
-    taken = take_in(invocation, ended, directory)
+    state = invocation.state_directory()
+    taken = take_in(ended, handed.directory, state, fleet, invocation.environ)
     if screen.is_json:
         data = {"session_id": found.id, "recorded_job_id": taken.id if taken else None}
         screen.document("session_takeover", data, system_clock().now())
     else:
         _show_taken(invocation, taken)
-
-
-def takeover_program(session: Session) -> str:
-    """Return the program in which a person can continue the session; `RefusedError` when there is none."""
-    runtime = find_capabilities(session.runtime_type)
-    if runtime is None or runtime.takeover_program is None:
-        raise RefusedError(
-            f"session {session.id} is run by {session.runtime_type}, which has no program to continue it in",
-            hint=f"nightherd session export {session.id} --format claude",
-        )
-    return runtime.takeover_program
-
-
-def check_takeover(session: Session, open_jobs: Sequence[Job]) -> str:
-    """Return the runtime's id of the session with `open_jobs`; `RefusedError` when it cannot be taken over.
-
-    A job that starts by itself would write to the transcript while a person does; a job that waits for a person
-    does not.
-    """
-    if session.runtime_session_id is None:
-        raise RefusedError(f"no job of session {session.id} has started yet")
-    if session.status is SessionStatus.ACTIVE:
-        raise RefusedError(
-            f"a job is running in session {session.id}", hint="nightherd jobs cancel JOB"
-        )
-    coming = next((job for job in open_jobs if not needs_person(job)), None)
-    if coming is not None:
-        raise RefusedError(
-            ahead_text(coming, spell=command_for),
-            hint=f"nightherd jobs cancel {coming.id}; or take over a fork of it: nightherd session fork {session.id}",
-        )
-    return session.runtime_session_id
-
-
-def directory_of(session: Session, fleet: Fleet | None) -> str:
-    """Return the directory to continue the session in: its own, or where its agent works now if that is gone."""
-    own = session.working_directory
-    if Path(own).is_dir():
-        return own
-    agent = fleet.agents.get(session.agent) if fleet is not None else None
-    if agent is not None and Path(agent.working_directory).is_dir():
-        return agent.working_directory
-    if agent is None or agent.working_directory == own:
-        raise RefusedError(
-            f"its directory {own} is gone",
-            hint=f"put it back, or set working_directory of agent {session.agent!r} to the new one",
-        )
-    raise RefusedError(f"its directory {own} is gone, and so is {agent.working_directory}")
-
-
-def take_in(invocation: Invocation, session: Session, directory: str) -> Job | None:
-    """Put the transcript where Claude finds it from `directory`, and import turns that were added outside nightherd."""
-    fleet = fleet_if_any(invocation)
-    environment = {**(fleet.environment if fleet is not None else {}), **invocation.environ}
-    if session.runtime_session_id is not None:
-        uuid = session.runtime_session_id
-        kept_transcript(invocation.state_directory(), uuid, directory, environment).restore()
-
-    async def import_missing() -> Job | None:
-        state = invocation.state_directory()
-        async with open_turn_import(state, fleet, invocation.environ) as turn_import:
-            return (await import_turns(session, turn_import)).job
-
-    return anyio.run(import_missing)
 
 
 def _show_taken(invocation: Invocation, job: Job | None) -> None:

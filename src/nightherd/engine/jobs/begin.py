@@ -39,6 +39,7 @@ from nightherd.model.journal.event import (
     is_by_hand,
     is_message,
 )
+from nightherd.model.journal.settings_ref import SettingsRef
 from nightherd.model.journal.system import (
     ExecutionStarted,
     Header,
@@ -72,12 +73,13 @@ def begin(
     context: WorkerContext,
     *,
     repeats: bool = False,
+    settings: SettingsRef | None = None,
 ) -> Begun:
     """Record the lines before the runtime's own: the job itself once, this execution, what somebody said by
     hand in the session meanwhile, the prompt once.
 
     Calls that were cut off are answered as interrupted; where the runtime `repeats`, those that may be made
-    again are left to it.
+    again are left to it. `settings` is what this execution is set to work with.
 
     The tally of what earlier executions left on record; how they ended does not matter any more. It is
     read after this execution's first line, which shuts out every earlier writer.
@@ -90,7 +92,8 @@ def begin(
         recorder.record(describe(header_of(job, texts, session, context.version)))
         if is_first and job.epoch > 1 and usage_of(job) != NOTHING_USED:
             recorder.record(_record_lost(job))
-    recorder.record(describe(ExecutionStarted(worker=context.worker, continues_after=last)))
+    started = ExecutionStarted(worker=context.worker, continues_after=last, settings=settings)
+    recorder.record(describe(started))
     follow_up = texts.overrides.follow_up
     past = _Past(follow_up)
     if not is_first:

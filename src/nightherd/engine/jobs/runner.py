@@ -25,6 +25,7 @@ from nightherd.engine.jobs.operator_log import log_end, log_start, logged
 from nightherd.engine.jobs.oversight import Stopper, is_cancel_requested
 from nightherd.engine.jobs.recorder import OnEvent, Progress, Recorder
 from nightherd.engine.jobs.run_loop import RunLoop
+from nightherd.engine.jobs.settings import record_settings, stages_of
 from nightherd.engine.jobs.settle import (
     hand_over_change,
     job_of,
@@ -35,7 +36,6 @@ from nightherd.engine.jobs.settle import (
 from nightherd.engine.jobs.watch import Watch, make_watch
 from nightherd.engine.limits.guard import Stop
 from nightherd.engine.limits.logins import stopped_by, with_login_limit
-from nightherd.engine.workflows.phase_agent import phase_agent
 from nightherd.engine.workspaces.job_workspace import JobWorkspace
 from nightherd.errors import AgentBlockedError, FencedError, JobNotFoundError, StateError
 from nightherd.model.agents.agent import Agent
@@ -46,10 +46,10 @@ from nightherd.model.jobs.changes import RecordContainer, StartExecution
 from nightherd.model.jobs.job import ExitReason, Job, JobTexts
 from nightherd.model.jobs.lost import FROZEN, HANDED_OVER
 from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome, Tally
-from nightherd.model.jobs.overrides import overridden
+from nightherd.model.jobs.settings import Stage
 from nightherd.model.journal.event import describe
+from nightherd.model.journal.settings_ref import SettingsRef
 from nightherd.model.journal.system import Suspension, Warned
-from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.sessions.session import Session, move_of
 from nightherd.ports import Journal, RuntimeRequest, no_input
 
@@ -110,8 +110,8 @@ async def run_taken_job(
     texts = texts or context.reader.find_texts(job.id)
     if texts is None:
         raise JobNotFoundError(f"job {job.id} has no prompt on record")
-    agent = phase_agent(job, for_schedule(agent, job.schedule), context)
-    agent = overridden(agent, texts.overrides)
+    stages = stages_of(job, agent, texts.overrides, context)
+    agent = stages[-1].agent
     if session is None and job.session_id is not None:
         session = context.reader.find_session(job.session_id)
     recorder = Recorder(
@@ -133,6 +133,7 @@ async def run_taken_job(
         watch=watch,
         stopper=stopper,
         injected=injected,
+        stages=stages,
         workspace=JobWorkspace(job, session, agent, recorder, context),
     )
     return await runner.run()
@@ -163,6 +164,8 @@ class JobRunner(msgspec.Struct, kw_only=True):
     watch: Watch
     stopper: Stopper
     injected: Sequence[InjectedMcpServerDef]
+    stages: Sequence[Stage]
+    """What made the agent what it is."""
     workspace: JobWorkspace
     before: Tally = msgspec.field(default_factory=Tally)
     """What earlier executions left on record."""
@@ -208,7 +211,9 @@ class JobRunner(msgspec.Struct, kw_only=True):
 
     async def _execute(self) -> Stop | None:
         """Begin, loop, run the hooks; how the job stands then, or None when it is to be handed over."""
-        begun = self._begin()
+        options = self.texts.overrides
+        settings = await record_settings(self.job, self.stages, options, self.context)
+        begun = self._begin(settings)
         await self._note_place()
         stop = await self._loop(begun)
         return None if stop is None else await self._end(stop)
@@ -223,7 +228,7 @@ class JobRunner(msgspec.Struct, kw_only=True):
         self.recorder.record(describe(Warned(code="worker_frozen"), FROZEN))
         await self._hand_over(FROZEN)
 
-    def _begin(self) -> Begun:
+    def _begin(self, settings: SettingsRef | None) -> Begun:
         """Record the lines before the runtime's own."""
         begun = begin(
             self.recorder,
@@ -232,6 +237,7 @@ class JobRunner(msgspec.Struct, kw_only=True):
             self.session,
             self.context,
             repeats=self.agent.runtime.repeats_calls,
+            settings=settings,
         )
         self.before = begun.before
         if self.session is not None:

@@ -40,7 +40,6 @@ from nightherd.model.jobs.job import ExitReason, Job
 from nightherd.model.jobs.retry import Backoff
 from nightherd.model.journal.event import Event
 from nightherd.model.limits.login import STAGGER
-from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.workflows.run import RunId
 
 IDLE_S = 0.25
@@ -267,7 +266,7 @@ class WorkerLoop:
 
     async def _run(self, job: Job, taken: Applied, stopper: Stopper) -> None:
         self._reports.on_start(job)
-        agent = for_schedule(self._agents[job.agent], job.schedule)
+        agent = self._agents[job.agent]
         try:
             ended = await run_taken_job(
                 job,

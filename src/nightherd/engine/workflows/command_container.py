@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from nightherd.engine.contexts import FleetContext
+from nightherd.engine.workflows.run_context import RunContext
 from nightherd.errors import WorkspaceError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.workflows.command_place import agents_near, asked_place
@@ -15,12 +15,12 @@ from nightherd.model.workflows.node import NodeKey
 from nightherd.model.workflows.rows import PinnedWorkflow, WorkflowNode
 from nightherd.model.workflows.run import RunId
 
-FindPinned = Callable[[str, FleetContext], PinnedWorkflow | None]
+FindPinned = Callable[[str, RunContext], PinnedWorkflow | None]
 """Returns a pinned workflow by its hash."""
 
 
 def model_agent(
-    pinned: PinnedWorkflow, node: WorkflowNode, context: FleetContext, find_pinned: FindPinned
+    pinned: PinnedWorkflow, node: WorkflowNode, context: RunContext, find_pinned: FindPinned
 ) -> Agent | None:
     """Return the agent in a container like whose the command runs; None for a command on this machine.
 
@@ -57,7 +57,7 @@ def model_agent(
 
 
 def _agents_of_run(
-    body: PinnedBody, node: WorkflowNode, context: FleetContext, find_pinned: FindPinned
+    body: PinnedBody, node: WorkflowNode, context: RunContext, find_pinned: FindPinned
 ) -> Iterator[tuple[str, bool]]:
     """Yield the agents of the run, the nearest first, then those of the runs above it; whether each began in a container."""
     key, run_id = node.key, node.run_id
@@ -72,7 +72,7 @@ def _agents_of_run(
 
 
 def _above(
-    run_id: RunId, context: FleetContext, find_pinned: FindPinned
+    run_id: RunId, context: RunContext, find_pinned: FindPinned
 ) -> tuple[PinnedBody, NodeKey, RunId] | None:
     run = context.reader.find_run(run_id)
     if run is None or run.parent_run_id is None or run.parent_node_id is None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nightherd.engine.contexts import FleetContext
 from nightherd.engine.workflows.command_container import in_container, model_agent
+from nightherd.engine.workflows.run_context import RunContext
 from nightherd.errors import WorkspaceError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.job import Job
@@ -29,7 +29,7 @@ MOST_PINNED = 64
 """Pinned workflows that a worker remembers."""
 
 
-def find_phase(job: Job, context: FleetContext) -> tuple[PinnedWorkflow, WorkflowNode] | None:
+def find_phase(job: Job, context: RunContext) -> tuple[PinnedWorkflow, WorkflowNode] | None:
     """Return what the job is a phase of; None for a job that is none."""
     if job.workflow_run_id is None or job.node_id is None:
         return None
@@ -39,7 +39,7 @@ def find_phase(job: Job, context: FleetContext) -> tuple[PinnedWorkflow, Workflo
     return None if node is None or pinned is None else (pinned, node)
 
 
-def _pinned(key: str, context: FleetContext) -> PinnedWorkflow | None:
+def _pinned(key: str, context: RunContext) -> PinnedWorkflow | None:
     known = context.pinned.get(key)
     if known is None:
         known = context.reader.find_pinned(key)
@@ -50,7 +50,7 @@ def _pinned(key: str, context: FleetContext) -> PinnedWorkflow | None:
     return known
 
 
-def phase_agent(job: Job, agent: Agent, context: FleetContext) -> Agent:
+def phase_agent(job: Job, agent: Agent, context: RunContext) -> Agent:
     """Return the agent that an execution of the job has; the agent itself for a job that is no phase."""
     phase = find_phase(job, context)
     if phase is None:
@@ -79,7 +79,7 @@ def phase_agent(job: Job, agent: Agent, context: FleetContext) -> Agent:
 
 
 def _placed(
-    commands: Agent, pinned: PinnedWorkflow, node: WorkflowNode, context: FleetContext
+    commands: Agent, pinned: PinnedWorkflow, node: WorkflowNode, context: RunContext
 ) -> Agent:
     """Return the agent of commands where this one runs; blocked, where that is not to be had."""
     try:
@@ -94,7 +94,7 @@ def _placed(
     return in_container(commands, model)
 
 
-def _failing_with_run(own: Limits, job: Job, context: FleetContext) -> Limits:
+def _failing_with_run(own: Limits, job: Job, context: RunContext) -> Limits:
     """Return the limits of a job, which fails at the `duration` of its run where that is shorter and says so."""
     above = _limits_above(RunId(job.workflow_run_id or ""), context)
     if not any(one.duration and one.outcome(DURATION) is OnLimit.FAIL for one in above):
@@ -107,7 +107,7 @@ def _failing_with_run(own: Limits, job: Job, context: FleetContext) -> Limits:
     return replace(own, outcomes={**own.outcomes, DURATION: OnLimit.FAIL})
 
 
-def _limits_above(run_id: RunId | None, context: FleetContext) -> Iterator[Limits]:
+def _limits_above(run_id: RunId | None, context: RunContext) -> Iterator[Limits]:
     """Yield the limits that the workflow of a run declares, and those of the runs above it."""
     while run_id is not None:
         run = context.reader.find_run(run_id)

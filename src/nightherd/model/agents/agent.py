@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -15,6 +15,7 @@ from nightherd.model.agents.mcp import McpServer
 from nightherd.model.agents.runtime import RuntimeCapabilities, RuntimeName
 from nightherd.model.agents.script import Script
 from nightherd.model.chat.settings import BotSettings
+from nightherd.model.config_value import ConfigValue
 from nightherd.model.containers.policy import ContainerPolicy
 from nightherd.model.hooks import Hook, Identity
 from nightherd.model.inbox.review import ApprovalRule
@@ -44,6 +45,10 @@ class Durability(StrEnum):
     """Synced at submits, checkpoints and terminal states."""
     FSYNC = "fsync"
     """Every event and every change is synced before it is acknowledged."""
+
+
+PLACES = frozenset({"model_place", "declared"})
+"""The fields of an agent that say where something was written."""
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +131,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """Settings that protect and cannot be honoured, located: none of its jobs may run."""
     model_place: Place | None = None
     """Where its model is named, else its runtime, else the agent itself."""
+    declared: Callable[[], Declared] | None = None
+    """Reads what its files say, value by value; None for an agent that no file declares."""
 
     @property
     def blocked_text(self) -> str | None:
@@ -141,14 +148,27 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
         return self.session.mode
 
     def __eq__(self, other: object) -> bool:
-        """Compare all but the place of the model: an agent that only moved in its file is the same."""
+        """Compare all but the places of its values: an agent that only moved in its file is the same."""
         if not isinstance(other, Agent):
             return NotImplemented
-        fields = (name for name in self.__struct_fields__ if name != "model_place")
+        fields = (name for name in self.__struct_fields__ if name not in PLACES)
         return all(getattr(self, name) == getattr(other, name) for name in fields)
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """What the files say of an agent, before anything is held back or added for a single job."""
+
+    values: tuple[ConfigValue, ...]
+    """Its own settings, each with its place."""
+    fleet: tuple[ConfigValue, ...]
+    """The fleet's limits of each job."""
+    own_limits: Limits
+    """Its own limits, without those of the fleet."""
+    agent: Agent
+    """The agent that follows from all of it."""
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):

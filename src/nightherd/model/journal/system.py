@@ -10,6 +10,7 @@ import msgspec
 
 from nightherd.model.jobs.job import CHILD_WAITS, SuspendReason
 from nightherd.model.journal.session_header import SessionHeader
+from nightherd.model.journal.settings_ref import SettingsRef
 from nightherd.model.usage import Usage
 
 
@@ -88,6 +89,8 @@ class ExecutionStarted(Payload, frozen=True, kw_only=True, omit_defaults=True):
     subtype: ClassVar[SystemSubtype] = SystemSubtype.EXECUTION_STARTED
     worker: str
     continues_after: int = 0
+    settings: SettingsRef | None = None
+    """What it was set to do its work with; None where that is not on record."""
 
 
 class Context(Payload, frozen=True, kw_only=True, omit_defaults=True):
@@ -384,4 +387,4 @@ PAYLOADS: dict[SystemSubtype, type[Payload]] = {
 }  # fmt: skip
 """The schema of each subtype."""
 
-KNOWN = known(Header, Complete)
+KNOWN = known(Header, ExecutionStarted, Complete)

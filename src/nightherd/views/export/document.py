@@ -16,7 +16,7 @@ from nightherd.model.sessions.session import Session
 from nightherd.model.units import format_usd
 from nightherd.model.worker import Worker
 from nightherd.ports import Journals, StateReader
-from nightherd.views.jobs.events import event_document, with_full_output
+from nightherd.views.jobs.events import event_document, whole_event
 from nightherd.views.jobs.jobs import job_row, observe_jobs, timestamp
 from nightherd.views.sessions.conversation import (
     DEEPEST,
@@ -144,7 +144,7 @@ def _job(exported: Exported, part: Segment) -> Iterator[str]:
     for event in exported.journals.read(part.job.id):
         if part.upto is not None and event.seq > part.upto:
             break
-        yield lead + _json(event_document(with_full_output(exported.journals, event)))
+        yield lead + _json(event_document(whole_event(exported.journals, event)))
         lead = ",\n"
     yield "]}"
 

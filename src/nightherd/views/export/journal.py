@@ -8,11 +8,11 @@ import msgspec
 
 from nightherd.model.ids import JobId
 from nightherd.ports import Journals
-from nightherd.views.jobs.events import event_document, with_full_output
+from nightherd.views.jobs.events import event_document, whole_event
 
 
 def journal_lines(job_id: JobId, journals: Journals) -> Iterator[str]:
     """Yield the lines of a journal that count, each with its bodies."""
     for event in journals.read(job_id):
-        document = event_document(with_full_output(journals, event))
+        document = event_document(whole_event(journals, event))
         yield msgspec.json.encode(document).decode() + "\n"

@@ -26,6 +26,8 @@ VALUE_LIMIT = 32 * 1024
 DEEPEST = 32
 """Values below this depth are kept or left out as a whole."""
 FULL_OUTPUT = "full_output"
+NOT_CUT = frozenset({FULL_OUTPUT, "settings"})
+"""What an event names by itself, with its hash: the output of a tool, and the settings of an execution."""
 
 
 class Cut(TypedDict):
@@ -88,7 +90,7 @@ def short_event(journals: Journals, job_id: JobId, event: Event) -> EventRow:
     document = event_document(event)
     cuts: list[Cut] = []
     for field, stored in journals.stored_bodies(event).items():
-        if field != FULL_OUTPUT:
+        if field not in NOT_CUT:
             cuts.append(_cut(job_id, event, field, stored.size))
     for field, value in document.items():
         document[field], found = cut_long_texts(value, field)

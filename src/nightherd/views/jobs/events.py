@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from nightherd.errors import JournalError
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
-from nightherd.model.journal.event import Event, SystemEvent, ToolResultEvent
+from nightherd.model.journal.event import Event, FullOutput, SystemEvent, ToolResultEvent
 from nightherd.model.journal.live_text import TextDelta, is_about_answer
+from nightherd.model.journal.settings_ref import settings_ref
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import JobReader, Journals, Tail, TextTail
 
@@ -36,6 +38,25 @@ def with_full_output(journals: Journals, event: Event) -> Event:
     text = journals.read_output(output)
     whole: Event = replace(event, full_output=replace(output, text=text))
     return whole
+
+
+def whole_event(journals: Journals, event: Event) -> Event:
+    """The event with everything that it only names: the text of an output, the settings of an execution.
+
+    Settings that cannot be read stay away; `doctor --verify` reports them.
+    """
+    if not isinstance(event, SystemEvent) or event.subtype is not SystemSubtype.EXECUTION_STARTED:
+        return with_full_output(journals, event)
+    ref = settings_ref(event.extra)
+    if ref is None:
+        return event
+    try:
+        text = journals.read_output(FullOutput(sha256=ref.sha256, size=ref.size))
+    except JournalError:
+        return event
+    whole = msgspec.to_builtins(replace(ref, text=text))
+    named: Event = replace(event, extra={**(event.extra or {}), "settings": whole})
+    return named
 
 
 def read_events(journals: Journals, job_id: JobId, *, last: int | None = None) -> Iterator[Event]:

@@ -68,6 +68,13 @@ class TokenRow(TypedDict):
     revoked_by: str | None
 
 
+class UsedTokenRow(TokenRow):
+    """A named token as the daemon knows it."""
+
+    last_used_at: str | None
+    """When it was last shown, or a browser that logged in with it; None: not since the daemon started."""
+
+
 class NewTokenDocument(TokenRow):
     """A token that was just added, with the token itself: it is not shown again."""
 

@@ -42,10 +42,15 @@ ASK_SO = (
 API_BODY_LIMIT = 4 * 1024 * 1024
 LINK_BODY_LIMIT = 64 * 1024
 """Bytes of an answer that needs no token."""
+IMPORT_FILE = "/v1/sessions/import/file"
+"""Takes whole exported sessions, which are as long as what was said in them."""
+IMPORT_FILE_LIMIT = 256 * 1024 * 1024
 CHUNK_PATIENCE_S = 10.0
 """How long a sender may pause within a body."""
 BODY_PATIENCE_S = 60.0
 """How long a whole body may take."""
+IMPORT_FILE_PATIENCE = 10
+"""How many times as long the file of a session may take."""
 RECHECK_S = 15.0
 """How often the credential of an open stream is looked up again."""
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
@@ -110,7 +115,10 @@ class Guard:
             await refusal(scope, receive, send)
             return
         door = self._door
-        body = LimitedBody(receive, limit, door.chunk_patience_s, door.body_patience_s)
+        patience_s = door.body_patience_s
+        if scope["path"] == IMPORT_FILE:
+            patience_s *= IMPORT_FILE_PATIENCE
+        body = LimitedBody(receive, limit, door.chunk_patience_s, patience_s)
         scope = {**scope, WAY: door.identify}
         if caller is None:
             await self._app(scope, body, send)
@@ -149,6 +157,8 @@ class Guard:
     def _limit(self, path: str) -> int:
         if is_answer_link(path):
             return LINK_BODY_LIMIT
+        if path == IMPORT_FILE:
+            return IMPORT_FILE_LIMIT
         return self._door.hook_limit() if path.startswith(f"{HOOKS}/") else API_BODY_LIMIT
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:

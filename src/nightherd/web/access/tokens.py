@@ -7,7 +7,8 @@ from pydantic import Field
 
 from nightherd.engine.operations.tokens import add_token, revoke_token
 from nightherd.model.access.role import Role
-from nightherd.views.people.access import NewTokenDocument, TokenRow, token_row
+from nightherd.views.jobs.jobs import timestamp
+from nightherd.views.people.access import NewTokenDocument, TokenRow, UsedTokenRow, token_row
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import answers, document
@@ -24,12 +25,19 @@ class NewToken(Body):
     role: Role = Field(Role.OPERATOR, strict=False, description="What its owner may do.")
 
 
-@router.get("", responses=answers("tokens", list[TokenRow]))
+@router.get("", responses=answers("tokens", list[UsedTokenRow]))
 @needs(Role.ADMIN)
 async def list_tokens(site: OnSite) -> Response:
-    """Every token that was ever added, by name. The tokens themselves are kept nowhere."""
+    """Every token that was ever added, by name. The tokens themselves are kept nowhere.
+
+    `last_used_at` is known since the daemon started.
+    """
     tokens = await site.ask(lambda reader: reader.list_tokens())
-    rows = [token_row(token) for token in tokens]
+    used = site.counters.tokens_used
+    rows = [
+        UsedTokenRow(**token_row(token), last_used_at=timestamp(used.get(token.hash)))
+        for token in tokens
+    ]
     return document("tokens", rows, site.context.clock.now())
 
 

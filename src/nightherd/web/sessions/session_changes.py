@@ -1,11 +1,10 @@
-"""`/v1/sessions`: forking a session, choosing and naming one, importing one, and cleaning up."""
+"""`/v1/sessions`: forking a session, choosing and naming one, handing one over, and cleaning up."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-import msgspec
 from anyio import to_thread
 from fastapi import APIRouter, Response
 
@@ -37,6 +36,7 @@ from nightherd.views.sessions.sessions import (
     session_row,
     up_to_now,
 )
+from nightherd.views.sessions.takeover import TakeoverDocument
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document
@@ -47,17 +47,13 @@ from nightherd.web.requests import (
     WAIT,
     NewSessionCleanup,
     NewSessionFork,
-    NewSessionImport,
     SessionUpdate,
 )
-from nightherd.wiring.imports import import_exported_session
 from nightherd.wiring.machine import is_at_work
+from nightherd.wiring.takeover import hand_over
 
 JOB = {"job": JobRow | None}
 """What stands beside a fork: the job that was started in it."""
-
-IMPORTED = {"jobs_imported": int, "is_new": bool, "is_dry_run": bool}
-"""What stands beside an imported session."""
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
@@ -94,7 +90,7 @@ async def fork(
     request = Fork(session_id=found.id, at=at, name=asked.name, key=idempotency_key)
     forked = await operations.fork(request, site.context)
     status = 201 if forked.is_new else 200
-    return await _session_answer(site, forked.session.id, status, job=None)
+    return await session_answer(site, forked.session.id, status, job=None)
 
 
 async def _fork_with_job(
@@ -126,7 +122,7 @@ async def _fork_with_job(
     now = site.now()
     seen = await site.ask(lambda reader: observe_job(reader, job, is_at_work, now))
     status = 201 if submitted.is_new else 200
-    return await _session_answer(site, fork_id, status, job=job_row(seen))
+    return await session_answer(site, fork_id, status, job=job_row(seen))
 
 
 @router.post("/{session}/use", responses=answers("session", SessionRow, 404, 409))
@@ -136,7 +132,23 @@ async def use(site: OnSite, session: str) -> Response:
     found = await site.ask(lambda reader: find_session(reader, session))
     request = UpdateSession(session_id=found.id, is_current=True)
     await operations.update_session(request, site.context)
-    return await _session_answer(site, found.id)
+    return await session_answer(site, found.id)
+
+
+@router.post(
+    "/{session}/takeover", responses=answers("session_takeover", TakeoverDocument, 404, 409)
+)
+@needs(Role.OPERATOR)
+async def take_over(site: OnSite, session: str) -> Response:
+    """Hand a session over to a person: the command that continues it on this machine, in the agent's own program.
+
+    What was said there since the last job is taken in as a job; asked again afterwards, the session is taken back
+    with all of it. 409 while a job runs in it or will start by itself.
+    """
+    found = await site.ask(lambda reader: find_session(reader, session))
+    prepare = partial(hand_over, found.id, site.state_dir, site.fleet(), site.environ)
+    handed = await to_thread.run_sync(prepare)
+    return document("session_takeover", handed.document, site.now())
 
 
 @router.patch("/{session}", responses=answers("session", SessionRow, 404, 409))
@@ -146,7 +158,7 @@ async def update(site: OnSite, session: str, body: SessionUpdate) -> Response:
     found = await site.ask(lambda reader: find_session(reader, session))
     request = UpdateSession(session_id=found.id, name=body.name or "")
     await operations.update_session(request, site.context)
-    return await _session_answer(site, found.id)
+    return await session_answer(site, found.id)
 
 
 @router.delete("/{session}", responses=answers("session", SessionRow, 404, 409))
@@ -155,7 +167,7 @@ async def remove(site: OnSite, session: str) -> Response:
     """Clean up one session: no job continues in it, and lists leave it out. Its record stays; 409 while it is in use."""
     found = await site.ask(lambda reader: find_session(reader, session))
     await operations.clear_session(ClearSession(session_id=found.id), site.context)
-    return await _session_answer(site, found.id)
+    return await session_answer(site, found.id)
 
 
 @router.post("/cleanup", responses=answers("session_cleanup", SessionCleanup))
@@ -176,38 +188,7 @@ async def clean_up(site: OnSite, body: NewSessionCleanup | None = None) -> Respo
     return document("session_cleanup", data, now)
 
 
-@router.post(
-    "/import",
-    status_code=201,
-    responses=answers("session", SessionRow, 409, status=201, also=(200,), beside=IMPORTED),
-)
-@needs(Role.ADMIN)
-async def import_one(site: OnSite, body: NewSessionImport) -> Response:
-    """Import an exported session with its jobs. Imported again, nothing changes, and the answer is 200.
-
-    With `dry_run` nothing changes: the session is as it would be here.
-    """
-    carry_out = partial(
-        import_exported_session,
-        msgspec.json.encode(body.document),
-        site.state_dir,
-        site.fleet(),
-        site.environ,
-        is_dry=body.dry_run,
-    )
-    adopted = await to_thread.run_sync(carry_out)
-    beside = {
-        "jobs_imported": adopted.jobs,
-        "is_new": adopted.is_new,
-        "is_dry_run": body.dry_run,
-    }
-    if body.dry_run and adopted.is_new:
-        return document("session", session_row(adopted.session), site.now(), **beside)
-    status = 201 if adopted.is_new else 200
-    return await _session_answer(site, adopted.session.id, status, **beside)
-
-
-async def _session_answer(
+async def session_answer(
     site: ApiContext, session_id: SessionId, status: int = 200, **beside: Any
 ) -> Response:
     """The session as lists give it, as it is now."""

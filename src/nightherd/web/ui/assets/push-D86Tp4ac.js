@@ -1,0 +1,1 @@
+export{o as renewSubscription}from"./push-6nuMNjRj.js";

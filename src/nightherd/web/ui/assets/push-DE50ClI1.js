@@ -1,1 +1,0 @@
-export{o as renewSubscription}from"./push-DukGTV_J.js";
