@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +224,10 @@ class KilledBot:
         chance, connects = self._chance, self.door.connects
         trials = self.begin(with_worker=chance.random() < 0.4)
         self._note("started", len(trials))
-        if chance.random() < 0.75:
+        if not self._last:
+            # What is said before the first connection is on record is nobody's business.
+            self._wait(self._has_connected, "the first connection")
+        elif chance.random() < 0.75:
             self._wait(lambda: self.door.connects > connects, "the connection")
         else:
             time.sleep(chance.uniform(0.0, 0.5))
@@ -246,6 +249,10 @@ class KilledBot:
             assert one.wait().status == -signal.SIGKILL, one.wait().error
         if chance.random() < 0.3:
             self._say()  # while it is down
+
+    def _has_connected(self) -> bool:
+        with closing(open_reader(self.folder / ".nightherd")) as reader:
+            return any(one.first_connected_at for one in reader.list_chat_bots())
 
     def _events(self) -> Sequence[Callable[[], None]]:
         events = [self._say, self._say, self._say, self._repeat, self._trouble]
@@ -307,15 +314,12 @@ class KilledBot:
         if any(post.buttons for channel in self.said for post in self.door.posted(channel)):
             return False
         bot = bot_id(self.door.platform, "coder")
-        reader = open_reader(self.folder / ".nightherd")
-        try:
+        with closing(open_reader(self.folder / ".nightherd")) as reader:
             return not (
                 reader.waiting_conversations(bot)
                 or reader.answering_conversations(bot)
                 or reader.unsent_conversations(bot)
             )
-        finally:
-            reader.close()
 
     def _check(self) -> int:
         told = self.told()
@@ -334,14 +338,11 @@ class KilledBot:
         told, said = self.told(), self.said[channel]
         bot = bot_id(self.door.platform, "coder")
         id = conversation_id(bot, ChatPlace(channel_id=channel))
-        reader = open_reader(self.folder / ".nightherd")
-        try:
+        with closing(open_reader(self.folder / ".nightherd")) as reader:
             turns = reader.list_chat_turns(id, 10_000)[::-1]
             texts = [reader.find_texts(turn.job_id) for turn in turns]
             ids = [post.message_id for post in reader.list_posts(id, 10_000)]
             pending = reader.list_items(InboxQuery())
-        finally:
-            reader.close()
         asked = [word for text in texts if text is not None for word in words_of(text.prompt, said)]
         assert asked == said, ("turns", asked, told)
         assert not pending, told

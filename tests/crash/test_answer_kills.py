@@ -31,7 +31,7 @@ from soak import often
 
 SEED = 20_261_116
 AGENTS = ("native", "scripted")
-TRIALS = often(12, soak=800)
+TRIALS = often(7, soak=800)
 """For each agent, at places that a seed chooses; a long run comes to every one several times."""
 KILLS = 3 * TRIALS
 """At least, for each agent; most trials have five or more."""

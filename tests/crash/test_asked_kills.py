@@ -13,7 +13,7 @@ from nightherd.testing.fork_server import Ended
 from soak import often
 
 SEED = 20_261_116
-TRIALS = often(13, soak=400)
+TRIALS = often(8, soak=400)
 """The first among the places where the asking is done, the others anywhere."""
 ASKING = 31
 """So many places before the end of a run the asking begins."""
@@ -71,7 +71,7 @@ def test_killed_at_any_point_a_job_that_asks_about_its_limit_gets_its_answer(
 
     random = Random(SEED)
     kills = 0
-    asking = running[-ASKING :: often(3, soak=1)]
+    asking = running[-ASKING :: often(4, soak=1)]
     for number in range(TRIALS):
         first = asking[number] if number < len(asking) else random.choice(running)
         second = random.choice(answering)

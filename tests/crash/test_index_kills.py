@@ -27,13 +27,13 @@ from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.state_values import GRAZED, job_id, settle, start, submit
 from soak import often
 
-JOBS = 3
+JOBS = 2
 ANSWERS = 3 * EVENTS + 100
 POINTS = ("index.begin", "index.outline_written", "index.before_commit", "index.after_commit")
 KILLS = 30
 """At least: at each point of each transaction."""
 USED = Usage(output_tokens=1)
-FROM_OUTSIDE = often(12, soak=300)
+FROM_OUTSIDE = often(6, soak=300)
 
 
 async def fill(root: Path) -> None:
@@ -93,9 +93,9 @@ def finish(root: Path) -> None:
 
 
 def test_an_indexer_killed_at_any_point_is_continued_by_the_next(
-    filled: Path, fork_server: ForkServer, tmp_path: Path
+    filled: Path, fork_server: ForkServer, quick_path: Path
 ) -> None:
-    whole = shutil.copytree(filled, tmp_path / "whole")
+    whole = shutil.copytree(filled, quick_path / "whole")
     points = fork_server.run(CATCH_UP, {"root": str(whole), "nth": 0})
     assert (points.status, points.error) == (0, "")
     assert set(points.said) == set(POINTS)
@@ -103,7 +103,7 @@ def test_an_indexer_killed_at_any_point_is_continued_by_the_next(
     assert_whole(whole)
 
     for nth in range(1, len(points.said) + 1):
-        root = shutil.copytree(filled, tmp_path / str(nth))
+        root = shutil.copytree(filled, quick_path / str(nth))
         ended = fork_server.run(CATCH_UP, {"root": str(root), "nth": nth})
         assert ended.status == -signal.SIGKILL, (nth, ended)
         finish(root)
@@ -112,10 +112,10 @@ def test_an_indexer_killed_at_any_point_is_continued_by_the_next(
 
 
 def test_an_indexer_killed_from_outside_is_continued_by_the_next(
-    filled: Path, fork_server: ForkServer, tmp_path: Path
+    filled: Path, fork_server: ForkServer, quick_path: Path
 ) -> None:
     for trial_number in range(FROM_OUTSIDE):
-        root = shutil.copytree(filled, tmp_path / str(trial_number))
+        root = shutil.copytree(filled, quick_path / str(trial_number))
         (trial,) = fork_server.begin(CATCH_UP, {"root": str(root), "nth": 0})
         while len(trial.said()) <= trial_number:
             pass
@@ -127,9 +127,9 @@ def test_an_indexer_killed_from_outside_is_continued_by_the_next(
 
 
 def test_indexers_that_work_at_once_while_one_is_killed_count_nothing_twice(
-    filled: Path, fork_server: ForkServer, tmp_path: Path
+    filled: Path, fork_server: ForkServer, quick_path: Path
 ) -> None:
-    root = shutil.copytree(filled, tmp_path / "crowd")
+    root = shutil.copytree(filled, quick_path / "crowd")
     orders = [{"root": str(root), "nth": nth} for nth in (0, 5, 0)]
     ended = fork_server.run_all(CATCH_UP, orders)
     assert [one.status for one in ended] == [0, -signal.SIGKILL, 0], ended

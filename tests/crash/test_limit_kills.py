@@ -26,7 +26,7 @@ from soak import often
 
 SEED = 20_261_115
 AGENTS = ("native", "scripted")
-TRIALS = often(16, soak=800)
+TRIALS = often(9, soak=800)
 """For each agent, at places that a seed chooses; a long run comes to every one several times."""
 KILLS = 5 * TRIALS // 2
 """At least, for each agent; most trials have four."""

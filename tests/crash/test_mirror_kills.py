@@ -89,9 +89,9 @@ def files_in(root: Path) -> dict[str, bytes]:
 
 
 def test_killed_mirror_is_made_right_by_the_next(
-    filled: Path, fork_server: ForkServer, tmp_path: Path
+    filled: Path, fork_server: ForkServer, quick_path: Path
 ) -> None:
-    whole = shutil.copytree(filled, tmp_path / "whole")
+    whole = shutil.copytree(filled, quick_path / "whole")
     points = fork_server.run(CATCH_UP, {"root": str(whole), "nth": 0})
     assert (points.status, points.error) == (0, "")
     expected, before = files_in(whole), files_in(filled)
@@ -99,7 +99,7 @@ def test_killed_mirror_is_made_right_by_the_next(
     assert expected.keys() > before.keys()
 
     for nth in range(1, len(points.said) + 1):
-        root = shutil.copytree(filled, tmp_path / str(nth))
+        root = shutil.copytree(filled, quick_path / str(nth))
         ended = fork_server.run(CATCH_UP, {"root": str(root), "nth": nth})
         assert ended.status == -signal.SIGKILL, (nth, ended)
         standing = follower_in(root).catch_up()

@@ -59,9 +59,9 @@ def statuses(folder: Path) -> list[NotificationStatus]:
 
 
 def test_killed_notifier_loses_nothing_and_repeats_at_most_the_message_on_its_way(
-    filled: Path, fork_server: ForkServer, tmp_path: Path
+    filled: Path, fork_server: ForkServer, quick_path: Path
 ) -> None:
-    whole = shutil.copytree(filled, tmp_path / "whole")
+    whole = shutil.copytree(filled, quick_path / "whole")
     order = {"folder": str(whole), "nth": 0, "minutes": 0, "by": "first"}
     points = fork_server.run(NOTIFY, order)
     assert (points.status, points.error) == (0, "")
@@ -70,7 +70,7 @@ def test_killed_notifier_loses_nothing_and_repeats_at_most_the_message_on_its_wa
     assert len(points.said) >= KILLS
 
     for nth in range(1, len(points.said) + 1):
-        folder = shutil.copytree(filled, tmp_path / str(nth))
+        folder = shutil.copytree(filled, quick_path / str(nth))
         killed = fork_server.run(NOTIFY, {**order, "folder": str(folder), "nth": nth})
         assert killed.status == -signal.SIGKILL, (nth, killed)
         # Before the claim has passed nobody takes it over; the others wait behind it.

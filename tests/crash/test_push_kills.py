@@ -56,10 +56,10 @@ def found_in(folder: Path, push_id: PushId) -> tuple[list[NotificationStatus], P
 
 
 def test_no_push_is_lost_and_only_the_one_on_its_way_comes_twice(
-    filled: tuple[Path, PushId], fork_server: ForkServer, tmp_path: Path
+    filled: tuple[Path, PushId], fork_server: ForkServer, quick_path: Path
 ) -> None:
     source, push_id = filled
-    whole = shutil.copytree(source, tmp_path / "whole")
+    whole = shutil.copytree(source, quick_path / "whole")
     order = {"folder": str(whole), "nth": 0, "minutes": 0, "by": "first"}
     points = fork_server.run(PUSH, order)
     assert (points.status, points.error) == (0, "")
@@ -70,7 +70,7 @@ def test_no_push_is_lost_and_only_the_one_on_its_way_comes_twice(
     assert len(points.said) >= KILLS
 
     for nth, point in enumerate(points.said, start=1):
-        folder = shutil.copytree(source, tmp_path / str(nth))
+        folder = shutil.copytree(source, quick_path / str(nth))
         killed = fork_server.run(PUSH, {**order, "folder": str(folder), "nth": nth})
         assert killed.status == -signal.SIGKILL, (nth, killed)
         # Before the claim has passed nobody takes it over; the others wait behind it.
@@ -92,10 +92,10 @@ def test_no_push_is_lost_and_only_the_one_on_its_way_comes_twice(
 
 
 def test_a_device_that_is_gone_ends_whoever_is_killed(
-    filled: tuple[Path, PushId], fork_server: ForkServer, tmp_path: Path
+    filled: tuple[Path, PushId], fork_server: ForkServer, quick_path: Path
 ) -> None:
     source, push_id = filled
-    whole = shutil.copytree(source, tmp_path / "whole")
+    whole = shutil.copytree(source, quick_path / "whole")
     PushBox(whole).forget_device()
     order = {"folder": str(whole), "nth": 0, "minutes": 0, "by": "first"}
     points = fork_server.run(PUSH, order)
@@ -103,7 +103,7 @@ def test_a_device_that_is_gone_ends_whoever_is_killed(
     assert len(PushBox(whole).arrived) == 1
 
     for nth in range(1, len(points.said) + 1):
-        folder = shutil.copytree(source, tmp_path / str(nth))
+        folder = shutil.copytree(source, quick_path / str(nth))
         PushBox(folder).forget_device()
         killed = fork_server.run(PUSH, {**order, "folder": str(folder), "nth": nth})
         assert killed.status == -signal.SIGKILL, (nth, killed)

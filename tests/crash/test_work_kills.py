@@ -53,13 +53,13 @@ def points_of(fork_server: ForkServer, folder: Path, *, fails: bool) -> list[str
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_issue_of_a_killed_process_is_finished_by_the_next_one(
-    fork_server: ForkServer, tmp_path: Path, fails: bool
+    fork_server: ForkServer, quick_path: Path, fails: bool
 ) -> None:
-    points = points_of(fork_server, new_folder(tmp_path, "whole"), fails=fails)
+    points = points_of(fork_server, new_folder(quick_path, "whole"), fails=fails)
     assert set(points) >= (POINTS - {"work.closed"} if fails else POINTS)
 
     for nth in range(1, len(points) + 1):
-        folder = new_folder(tmp_path, str(nth))
+        folder = new_folder(quick_path, str(nth))
         with GithubApi() as api:
             open_issue(api)
             killed = fork_server.run(STEPS, order_of(folder, api, nth=nth, fails=fails))

@@ -19,6 +19,9 @@ from nightherd.model.worker import WorkerStatus
 
 MakeHerd = Callable[..., Herd]
 
+QUICK_KILL = "cancel_grace: 1s\n"
+"""What does not end when it is asked to is killed soon."""
+
 
 @pytest.fixture
 def make_herd(tmp_path: Path) -> Iterator[MakeHerd]:
@@ -206,7 +209,7 @@ def test_many_jobs_over_three_workers_run_once_each(make_herd: MakeHerd) -> None
 
 
 def test_cancelled_job_is_stopped_with_everything_it_started(make_herd: MakeHerd) -> None:
-    herd = make_herd()
+    herd = make_herd(QUICK_KILL)
     (job_id,) = herd.submit("tree")
     worker = herd.worker()
     herd.wait_until(lambda: len(herd.pids()) == 2)
@@ -260,7 +263,7 @@ def test_drained_worker_finishes_what_it_runs_and_takes_nothing_new(make_herd: M
 
 
 def test_second_signal_cancels_what_a_draining_worker_runs(make_herd: MakeHerd) -> None:
-    herd = make_herd()
+    herd = make_herd(QUICK_KILL)
     (job_id,) = herd.submit("tree")
     worker = herd.worker()
     herd.wait_until(lambda: len(herd.pids()) == 2)

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from nightherd.daemon.retention import FIRST_S
 from nightherd.daemon.run import run_daemon
 from nightherd.daemon.worker_command import Place, Relay
 from nightherd.daemon.worker_service import DaemonOptions
+from nightherd.engine.notifications import deliver
 from nightherd.engine.schedules.scheduler import SchedulingReports
 from nightherd.engine.workers.worker import WorkerReports
 from nightherd.errors import NightherdError
@@ -36,6 +38,9 @@ def run(order: Any, say: Say) -> None:
     if order.get("is_relay"):
         anyio.run(relay, folder, say)
         return
+    if "claim_margin_s" in order:
+        # How long the next daemon leaves a claim alone. This process, which ends soon, has its own.
+        setattr(deliver, "LEASE_MARGIN", timedelta(seconds=order["claim_margin_s"]))  # noqa: B010
     environ = {**os.environ, **order.get("environ", {})}
     post = DaemonOptions(
         files=FleetFiles(folder / "nightherd.yaml", environ, order.get("agents", ())),

@@ -15,8 +15,6 @@ from nightherd.testing.discord_api import TOKEN_VARIABLE, DiscordApi
 from nightherd.testing.discord_world import BotAccount
 from surfaces.drivers import Shell
 
-KILLED_AFTER_S = (0.0, 0.02, 0.1, 0.3, 0.5, 0.8, 1.2)
-"""After what was said: before it is recorded, before and while it is answered, and after."""
 FLEET = """\
 agents:
   - name: coder
@@ -164,27 +162,6 @@ def test_answer_whose_arrival_was_not_heard_of_is_not_sent_again(herd: Herd) -> 
 
     herd.wait_for("and now?")
     assert (herd.count("hello"), herd.count("and now?")) == (1, 1)
-
-
-@pytest.mark.slow
-def test_daemon_that_is_killed_again_and_again_answers_each_message_once(herd: Herd) -> None:
-    herd.write(FLEET, pace="0.3s")
-    pid = herd.start()
-    herd.wait_for_status("connected")
-    for number, delay_s in enumerate(KILLED_AFTER_S):
-        herd.discord.say(f"message-{number}.")
-        time.sleep(delay_s)
-        herd.kill(pid)
-        pid = herd.start()
-    herd.wait_for_status("connected")
-    herd.discord.say("the last one")
-
-    herd.wait_for("the last one")
-    for number in range(len(KILLED_AFTER_S)):
-        herd.wait_for(f"message-{number}.")
-    assert [herd.count(f"message-{n}.") for n in range(len(KILLED_AFTER_S))] == [1] * len(
-        KILLED_AFTER_S
-    ), herd.posted()
 
 
 def test_revoked_token_is_clear_and_asked_no_more(herd: Herd) -> None:

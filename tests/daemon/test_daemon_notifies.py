@@ -85,7 +85,7 @@ def test_a_message_on_its_way_when_the_daemon_is_killed_is_sent_by_the_next(
     with loopback() as phone:
         pasture = make_pasture(fleet("phone", timeout="3s"))
         environ = {"PHONE_URL": phone.url()}
-        trial = pasture.daemon(environ=environ)
+        trial = pasture.daemon(environ=environ, claim_margin_s=0)
         wait_for(lambda: follows(pasture, "phone"), "the target is known")
         phone.hangs = True
         submit_pending(pasture.folder, "calm")

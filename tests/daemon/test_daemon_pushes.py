@@ -142,7 +142,7 @@ def test_a_push_on_its_way_when_the_daemon_is_killed_is_sent_by_the_next(
     make_pasture: MakePasture, service: PushService
 ) -> None:
     pasture, browser = make_pasture(FLEET.format(port=free_port())), Browser()
-    trial = pasture.daemon(environ=environ(service))
+    trial = pasture.daemon(environ=environ(service), claim_margin_s=-7)
     subscribe(pasture, service, browser)
     service.hangs = True
     submit_pending(pasture.folder, "asker")

@@ -159,4 +159,6 @@ def void(_: object) -> None:
 
 if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[1])
+    # What nearly every trial runs in, and would import by itself.
+    import_module("anyio._backends._asyncio")
     _Server().serve()

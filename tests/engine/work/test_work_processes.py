@@ -14,9 +14,11 @@ from nightherd.model.jobs.job import Job, JobQuery
 from nightherd.testing.fork_server import ForkServer, Trial
 from nightherd.testing.github_api import TOKEN, GithubApi
 from nightherd.wiring.stores import open_reader
+from soak import often
 
 PATIENCE_S = 200.0
-ISSUES = 8
+ISSUES = often(5, soak=20)
+"""One is taken in each second."""
 FLEET = """\
 lease: 30s
 heartbeat: 5s
