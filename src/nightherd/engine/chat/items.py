@@ -1,4 +1,4 @@
-"""Items: what waits for a person because of a turn appears where the turn was asked for, and is kept up to date.
+"""Items: what waits for a person because of a turn or a run appears where that was asked for, and is kept up to date.
 
 Nothing is remembered but the posts: after a restart those that still ask are found again.
 """
@@ -12,12 +12,12 @@ import anyio
 from msgspec.structs import replace
 
 from nightherd.engine.chat.context import ChatContext
-from nightherd.engine.chat.runs import open_runs
+from nightherd.engine.chat.run_items import RunItems
 from nightherd.engine.limits.guard import limits_for
 from nightherd.engine.operations.raise_limits import used_in_all
 from nightherd.model.change import Refused
 from nightherd.model.chat.changes import EditPost, QueuePosts
-from nightherd.model.chat.conversation import Conversation, ConversationId
+from nightherd.model.chat.conversation import Conversation
 from nightherd.model.chat.item_post import HEADINGS, ItemPost, item_post
 from nightherd.model.chat.post import (
     POST_LIFECYCLE,
@@ -31,7 +31,6 @@ from nightherd.model.ids import JobId
 from nightherd.model.inbox.item import InboxItem, InboxTexts, ItemId, ItemKind
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.limits.limits import BOUNDLESS, LimitName
-from nightherd.model.workflows.rows import WorkflowRun
 
 PAUSE_S = 0.2
 """How long it is waited for more to happen before looking: while jobs run, something happens all the time."""
@@ -47,6 +46,7 @@ class Items:
     def __init__(self, context: ChatContext) -> None:
         self._context = context
         self._asking = context.asking
+        self._runs = RunItems(context)
 
     async def run(self) -> None:
         """Show items, and keep them up to date, until cancelled."""
@@ -63,19 +63,11 @@ class Items:
             for item in self._asked(conversation):
                 if item.id not in self._asking and conversation.turn_job_id is not None:
                     await self._ask(item, conversation, conversation.turn_job_id)
-        for run in open_runs(self._context):
-            place = reader.find_conversation(ConversationId(run.trigger_id))
-            for item in () if place is None else self._asked_by_run(run):
-                if place is not None and item.id not in self._asking:
-                    await self._ask(item, place, run.id)
+        for one in self._runs.pending():
+            if one.item.id not in self._asking:
+                await self._ask(one.item, one.conversation, one.run_id)
         for item_id, id in tuple(self._asking.items()):
             await self._update(item_id, id)
-
-    def _asked_by_run(self, run: WorkflowRun) -> Iterator[InboxItem]:
-        """What a person is asked because of a run that was started in a conversation."""
-        for item in self._context.fleet.reader.items_of_run(run.id):
-            if item.is_pending and item.kind in HEADINGS:
-                yield item
 
     def _find_asking(self) -> None:
         """Find the posts of an earlier process that still have buttons."""
@@ -109,7 +101,7 @@ class Items:
                 yield from (each for each in items if each.is_pending and each.kind in HEADINGS)
 
     async def _ask(self, item: InboxItem, conversation: Conversation, of: str) -> None:
-        """Ask in the conversation; `of` is the turn's job or the run."""
+        """Ask in the conversation; `of` is the turn's job, or the run that was started there."""
         context = self._context
         known = context.fleet.reader.find_post(post_id(of, item.id))
         if known is not None and POST_LIFECYCLE.is_terminal(known.status):

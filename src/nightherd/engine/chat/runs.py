@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 
 import anyio
 
@@ -23,8 +23,8 @@ from nightherd.model.units import format_usd
 from nightherd.model.workflows.conductor.changes import StartRun
 from nightherd.model.workflows.conductor.trigger_inputs import filled_inputs
 from nightherd.model.workflows.definition import WorkflowDefinition
-from nightherd.model.workflows.rows import RunFilter, RunQuery, WorkflowRun
-from nightherd.model.workflows.run import RUN_LIFECYCLE, RunStatus
+from nightherd.model.workflows.rows import WorkflowRun
+from nightherd.model.workflows.run import RUN_LIFECYCLE, RunId, RunStatus
 from nightherd.model.workflows.triggers import RunTrigger
 
 TRIGGERS = {
@@ -34,10 +34,12 @@ TRIGGERS = {
 }
 PAUSE_S = 0.2
 """How long it is waited for more to happen before looking."""
-MOST_RUNS = 50
-"""Runs that are looked at, the latest ones."""
+MOST_RUNS = 2_000
+"""Runs of the fleet that are looked at, those that ended last."""
 LATEST = timedelta(hours=24)
 """How long after its end it is still said how a run ended."""
+OVERLAP = timedelta(minutes=1)
+"""How far a look goes back behind the last one: a run may have ended a moment before that is on record."""
 
 
 async def start_run(name: str, text: str, spoken: Spoken, context: ChatContext) -> WorkflowRun:
@@ -96,24 +98,14 @@ def workflows_text(workflows: Mapping[str, WorkflowDefinition], call: str) -> st
     return "\n".join((*lines, f"Start one with {call} and its name."))
 
 
-def runs_of(context: ChatContext, *statuses: RunStatus) -> Sequence[WorkflowRun]:
-    """Return the latest runs that were started in conversations of the bot; nothing where no workflow can be."""
-    fleet, settings = context.fleet, context.settings
-    if not any(one.triggers.chat is not None for one in fleet.workflows.values()):
-        return ()
-    wanted = RunFilter(triggers=(TRIGGERS[settings.platform],), statuses=statuses)
-    runs = fleet.reader.list_runs(RunQuery(filter=wanted, limit=MOST_RUNS))
-    return [
-        run
-        for run in runs
-        if run.parent_run_id is None and run.trigger_id.startswith(f"{settings.bot}:")
-    ]
-
-
-def open_runs(context: ChatContext) -> Sequence[WorkflowRun]:
-    """Return those that have not ended."""
-    open_statuses = [one for one in RunStatus if not RUN_LIFECYCLE.is_terminal(one)]
-    return runs_of(context, *open_statuses)
+def is_started_by(run: WorkflowRun, context: ChatContext) -> bool:
+    """Whether a person started the run in a conversation of the bot; False for a run below such a run."""
+    settings = context.settings
+    return (
+        run.parent_run_id is None
+        and run.trigger_type is TRIGGERS[settings.platform]
+        and run.trigger_id.startswith(f"{settings.bot}:")
+    )
 
 
 class ChatRuns:
@@ -121,6 +113,9 @@ class ChatRuns:
 
     def __init__(self, context: ChatContext) -> None:
         self._context = context
+        self._looked_at: datetime | None = None
+        self._unplaced: dict[RunId, WorkflowRun] = {}
+        """Runs that have ended before the message that started them was recorded: a kill came in between."""
 
     async def run(self) -> None:
         """Look whenever something happened, until cancelled."""
@@ -130,15 +125,26 @@ class ChatRuns:
             await anyio.sleep(PAUSE_S)
 
     async def look(self) -> None:
-        """Say how runs ended of which that was not said."""
+        """Say how runs ended of which that was not said. How a sub-workflow ended is part of its run's end."""
         reader, now = self._context.fleet.reader, self._context.fleet.clock.now()
-        for run in runs_of(self._context, *RUN_LIFECYCLE.terminal):
-            is_old = run.finished_at is not None and now - run.finished_at > LATEST
-            if is_old or reader.find_post(post_id(run.id, "end")) is not None:
-                continue
+        ended = {**self._unplaced, **{run.id: run for run in self._ended(now)}}
+        self._unplaced.clear()
+        for run in ended.values():
             conversation = reader.find_conversation(ConversationId(run.trigger_id))
-            if conversation is not None:
+            if conversation is None:
+                self._unplaced[run.id] = run
+            elif reader.find_post(post_id(run.id, "end")) is None:
                 await self._say_end(run, conversation)
+        self._looked_at = now
+
+    def _ended(self, now: datetime) -> Iterator[WorkflowRun]:
+        """The bot's runs that ended since the last look; at first those of the last day."""
+        looked_at = self._looked_at
+        since = now - LATEST if looked_at is None else min(looked_at, now) - OVERLAP
+        for status in RUN_LIFECYCLE.terminal:
+            for run in reversed(self._context.fleet.reader.ended_runs(status, since, MOST_RUNS)):
+                if is_started_by(run, self._context):
+                    yield run
 
     async def _say_end(self, run: WorkflowRun, conversation: Conversation) -> None:
         context = self._context

@@ -134,6 +134,9 @@ def _body(item: InboxItem, texts: InboxTexts, limit: int) -> Iterator[str]:
     body = texts.body
     if item.job_id is not None:
         yield f"Agent `{item.agent}`, job `{item.job_id}`"
+    elif item.node_id is not None:
+        phase = item.node_id.removeprefix(f"{item.workflow_run_id}/")
+        yield f"Run `{item.workflow_run_id}`, phase `{_one_line(phase)}`"
     if note := body.get("note"):
         yield _one_line(str(note))
     match item.kind:
