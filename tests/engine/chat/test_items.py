@@ -57,7 +57,10 @@ async def waiting(
     async with chat_bench(folder, chosen, agent=agent) as bench:
         await said(bench, "push it")
         job = await bench.start_turn(runs=True)
-        mine = tuple(replace(one, item=replace(one.item, job_id=job)) for one in asked)
+        now = bench.clock.now()
+        mine = tuple(
+            replace(one, item=replace(one.item, job_id=job, created_at=now)) for one in asked
+        )
         if mine:
             await bench.apply(AskPerson(asked=mine, job_id=job, epoch=1))
         await bench.apply(inbox.suspend(1, reason, code=code))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from nightherd.engine.chat.command_texts import config_text, help_text, session_text, tools_text
 from nightherd.engine.chat.context import ChatContext
+from nightherd.engine.chat.late_commands import is_about, was_asked_later
 from nightherd.engine.chat.runs import start_run, workflows_text
 from nightherd.engine.operations.jobs import finish_cancel
 from nightherd.engine.operations.new_job import JobDraft, session_key_of
@@ -20,6 +21,7 @@ from nightherd.model.chat.changes import EditPost, RecordMessage, ResetConversat
 from nightherd.model.chat.commands import HOW_TO_CALL, ParsedCommand, split_skill
 from nightherd.model.chat.conversation import Conversation, conversation_id, session_channel
 from nightherd.model.chat.files import shown_name
+from nightherd.model.chat.incoming import IncomingMessage
 from nightherd.model.chat.message import ChatMessage
 from nightherd.model.chat.prompt import author, skill_prompt
 from nightherd.model.chat.settings import SessionScope
@@ -35,6 +37,7 @@ MOST_COUNTED = 1_000
 """Turns that `usage` adds up, the latest ones."""
 NOTHING_RUNS = "Nothing is running here."
 ENDED = "It has ended already."
+LATE = "Something else was asked since you said that, so I did nothing. Say it again if you still want it."
 
 
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,6 +227,9 @@ async def _stop(here: Here) -> CommandResult:
     job = here.job
     if job is not None and job.is_terminal:
         return CommandResult(text=ENDED)
+    turn = context.fleet.reader.find_chat_turn(conversation.turn_job_id)
+    if turn is not None and not is_about(here.spoken, turn, context.fleet.reader):
+        return CommandResult(text=LATE)
     waiting = context.fleet.reader.waiting_chat_messages(conversation.id, 1)
     more = f" What waits is answered next; {here.call('reset')} drops it." if waiting else ""
     return CommandResult(
@@ -238,22 +244,27 @@ async def _reset(here: Here) -> CommandResult:
     fresh = CommandResult(text="The next message begins a new session.")
     if conversation is None:
         return fresh
-    user_id = here.session_owner
+    user_id, spoken = here.session_owner, here.spoken
+    said_at = spoken.sent_at if isinstance(spoken, IncomingMessage) else None
     waiting = [
         one
         for one in context.fleet.reader.waiting_chat_messages(conversation.id, MOST_COUNTED)
-        if user_id in (None, one.user_id)
+        if user_id in (None, one.user_id) and one.was_said_by(said_at)
     ]
     session = here.session
     busy = f"A turn is running here. Stop it first with {here.call('stop')}."
     if conversation.turn_job_id is not None:
         return CommandResult(text=busy)
+    turns = context.fleet.reader.list_chat_turns(conversation.id, 1)
+    if turns and was_asked_later(here.spoken, turns[0], context.fleet.reader):
+        return CommandResult(text=LATE)
     change = ResetConversation(
         conversation_id=conversation.id,
         at=context.fleet.clock.now(),
         reason=f"{author(here.spoken.user_name)} began a new session",
         session_id=None if session is None else session.id,
         user_id=user_id,
+        said_at=said_at,
     )
     dropped = f" {counted(len(waiting), 'message')} dropped." if waiting else ""
     return CommandResult(text=f"{fresh.text}{dropped}", effect=change, otherwise=busy)
@@ -265,6 +276,8 @@ async def _retry(here: Here) -> CommandResult:
         text = f"A turn is running here. Stop it first with {here.call('stop')}."
         return CommandResult(text=text)
     turns = [] if conversation is None else reader.list_chat_turns(conversation.id, 1)
+    if turns and not is_about(here.spoken, turns[0], reader):
+        return CommandResult(text=LATE)
     asked = [] if not turns else reader.chat_messages_of_job(turns[0].job_id)
     if not asked:
         return CommandResult(text="Nothing was asked here yet.")

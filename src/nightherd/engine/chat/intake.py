@@ -106,21 +106,27 @@ class Intake:
         refusal = self._above_limit(command) if parsed.name in WORKING else None
         if refusal is not None:
             return refusal
-        result = await carry_out(parsed, command, context)
-        if result.ask is None and parsed.name not in WORKING:
-            return result.text
-        # One that makes work counts like a message, also where no turn gets it.
-        change = self._change(
-            command,
-            f"{COMMAND_PREFIX}{command.command_id}",
-            context.fleet.clock.now(),
-            text=result.ask or "",
-            details=result.details,
-            moves_cursor=False,
-            reason=None if result.ask is not None else f"command {parsed.name}",
-        )
-        is_new = await self._apply(change)
-        return result.text if is_new else TAKEN_ALREADY
+        message_id = f"{COMMAND_PREFIX}{command.command_id}"
+        id = chat_message_id(context.settings.bot, command.place.channel_id, message_id)
+        if context.fleet.reader.find_chat_message(id) is not None:
+            return TAKEN_ALREADY
+
+        def record(result: CommandResult) -> RecordMessage:
+            return self._change(
+                command,
+                message_id,
+                context.fleet.clock.now(),
+                text=result.ask or "",
+                details=result.details,
+                moves_cursor=False,
+                reason=None if result.ask is not None else f"command {parsed.name}",
+            )
+
+        result = await carry_out(parsed, command, context, record)
+        if result.effect is None and (result.ask is not None or parsed.name in WORKING):
+            # One that makes work counts like a message, also where no turn gets it.
+            await self._apply(record(result))
+        return result.text
 
     async def write_cursors(self) -> None:
         """Record how far places were looked at in which nothing was said to the bot."""

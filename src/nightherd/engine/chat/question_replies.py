@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from nightherd.engine.chat.context import ChatContext
+from nightherd.engine.chat.late_commands import is_answer_to
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import Answer
 from nightherd.errors import ForbiddenError, InvalidValueError, RefusedError
@@ -46,7 +47,7 @@ class AnswerAndRecord:
 
 
 def question_answered_by(message: IncomingMessage, context: ChatContext) -> InboxItem | None:
-    """Return the open question that a message answers; None for a message to the agent.
+    """Return the open question that a message answers; None for a message to the agent, or one said before the question.
 
     In a channel people also talk to each other: there only the buttons answer.
     """
@@ -70,7 +71,8 @@ def question_answered_by(message: IncomingMessage, context: ChatContext) -> Inbo
         if one.status is not JobStatus.SUSPENDED:
             continue
         for item in reader.items_of_job(one.id):
-            if item.is_pending and item.kind is ItemKind.QUESTION:
+            is_open = item.is_pending and item.kind is ItemKind.QUESTION
+            if is_open and is_answer_to(message, item.created_at, job.id, reader):
                 texts = reader.find_item_texts(item.id)
                 if texts is None or not texts.approvers or name in texts.approvers:
                     return item

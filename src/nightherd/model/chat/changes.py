@@ -146,6 +146,8 @@ class ResetConversation(msgspec.Struct, frozen=True, kw_only=True):
     """The agent's session that is over."""
     user_id: str | None = None
     """Whose; None for everybody's."""
+    said_at: datetime | None = None
+    """When the person said so, by the platform's clock: what was said after that stays. None for now."""
 
 
 class EndMessagingSessions(msgspec.Struct, frozen=True, kw_only=True):

@@ -242,7 +242,7 @@ def reset(change: ResetConversation, rows: Rows) -> Answer:
     if conversation.session_id == change.session_id:
         written.append(replace(conversation, session_id=None))
     for one in rows.waiting_chat_messages(conversation.id, MOST_TAKEN):
-        if change.user_id in (None, one.user_id):
+        if change.user_id in (None, one.user_id) and one.was_said_by(change.said_at):
             status = MESSAGE_LIFECYCLE.check(one.status, MessageStatus.DROPPED)
             written.append(replace(one, status=status, reason=change.reason))
     written += (

@@ -74,6 +74,10 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
         is_command = self.platform_message_id.startswith(COMMAND_PREFIX)
         return None if is_command else self.platform_message_id
 
+    def was_said_by(self, at: datetime | None) -> bool:
+        """Whether it was said by then, by the platform's clock; that is not known of a slash command."""
+        return at is None or self.message_to_reply_to is None or self.sent_at <= at
+
 
 class ChatMessageTexts(msgspec.Struct, frozen=True, kw_only=True):
     """What a message says, apart from its row: lists never read it."""
