@@ -15,12 +15,14 @@ from msgspec.structs import replace
 from engine.chat.chat_bench import BOT, THERE, ChatBench, chat_bench, settings_of, until
 from nightherd.engine.chat.intake import conversation_at
 from nightherd.engine.chat.outbox import Outbox
-from nightherd.model.chat.changes import EditPost, QueuePosts, SeeMessage
+from nightherd.model.chat.changes import ClaimPost, EditPost, QueuePosts, SeeMessage, SettlePost
 from nightherd.model.chat.conversation import conversation_id
 from nightherd.model.chat.platform import ChatPlace, Platform
 from nightherd.model.chat.post import OutboxPost, PostId, PostKind, PostStatus, QueuedPost, new_post
+from nightherd.model.chat.post_decisions import LONGEST_WISH
 from nightherd.ports.chat import Button, ChatPost, PostResult
-from nightherd.testing.local_chat import HERE, LocalConnection, LocalPlatform
+from nightherd.testing.determinism import FakeClock
+from nightherd.testing.local_chat import BEGINNING, HERE, LocalConnection, LocalPlatform
 
 
 class Ended(BaseException):
@@ -316,3 +318,35 @@ async def test_many_places_each_in_order(tmp_path: Path) -> None:
         for number, place in enumerate(places):
             assert said(bench, place) == [f"{one}" for one in range(number, 200, 20)]
             assert bench.reader.first_open_post(conversation_id(BOT, place)) is None
+
+
+async def test_a_post_waits_for_no_clock_that_was_set_back(tmp_path: Path) -> None:
+    clock = FakeClock(BEGINNING)
+    async with chat_bench(tmp_path, clock=clock) as bench:
+        fresh = post("p:1", "one", bench)
+        clock.advance(-timedelta(minutes=30))
+        async with sending(bench):
+            await queue(bench, fresh)
+            await until(lambda: is_sent(bench, "p:1"))
+            bench.platform.break_down()
+            await queue(bench, post("p:2", "two", bench))
+            await until(lambda: row(bench, "p:2").last_error is not None)
+            assert not is_sent(bench, "p:2")
+            clock.advance(-2 * LONGEST_WISH)
+            bench.context.signals.posts.set()
+            await until(lambda: is_sent(bench, "p:2"))
+        assert said(bench) == ["one", "two"]
+
+
+async def test_a_post_is_given_up_after_many_attempts_whatever_the_clock_says(
+    tmp_path: Path,
+) -> None:
+    async with chat_bench(tmp_path) as bench:
+        await queue(bench, post("p:1", "one", bench))
+        while row(bench, "p:1").status is PostStatus.PENDING:
+            at = bench.clock.now()
+            claim = ClaimPost(conversation_id=bench.here, by="s", at=at)
+            settled = SettlePost(post_id=PostId("p:1"), by="s", version=1, at=at, error="no")
+            await bench.apply(claim, settled)
+            bench.clock.advance(-timedelta(days=1))  # type: ignore[attr-defined]
+        assert row(bench, "p:1").status is PostStatus.FAILED

@@ -22,6 +22,7 @@ from nightherd.model.chat.changes import ClaimPost, SettlePost
 from nightherd.model.chat.conversation import Conversation, ConversationId
 from nightherd.model.chat.platform import ChatPlace
 from nightherd.model.chat.post import OutboxPost, PostId, PostKind, PostStatus, PostTexts
+from nightherd.model.chat.post_decisions import NOW, wait_until_due
 from nightherd.model.chat.text.written import write_for
 from nightherd.model.log import LogLevel
 from nightherd.ports.chat import Button, ChatPost, ChatUpload, PostResult
@@ -30,7 +31,6 @@ SIDE_BY_SIDE = 16
 """Conversations that are sent to at once."""
 LONGEST_ATTEMPT_S = 120.0
 """How long a platform may take to answer; then it is not known whether it took the post."""
-NOW = timedelta()
 
 
 class Outbox:
@@ -67,7 +67,7 @@ class Outbox:
             post = None if id in self._at_work else reader.first_open_post(id)
             if post is None or post.claimed_by == self._context.sender:
                 continue
-            pause = post.due_at - now if post.status is PostStatus.PENDING else NOW
+            pause = wait_until_due(post, now) if post.status is PostStatus.PENDING else NOW
             if pause > NOW:
                 pauses.append(pause)
             else:

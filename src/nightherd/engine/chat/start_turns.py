@@ -31,7 +31,7 @@ MOST_MESSAGES = 100
 """Messages that one turn answers; the others are the next turn's."""
 MOST_AT_ONCE = 8
 """Turns that are prepared at the same time: files are fetched for them."""
-RETRY_S = 30.0
+RETRY = timedelta(seconds=30)
 """How long until it is tried again to start a turn that could not be started."""
 NOTICE_AFTER = timedelta(seconds=1)
 """How long a message waits before it is said that it does."""
@@ -99,7 +99,8 @@ class TurnStarter:
         if held is None or held.fleet is not self._context.fleet:
             self._held.pop(id, None)
             return due
-        return max(due, held.until)
+        # Held for longer than anything is: the clock was set back since.
+        return due if held.until > now + RETRY else max(due, held.until)
 
     async def _start(self, id: ConversationId) -> None:
         context = self._context
@@ -162,7 +163,7 @@ class TurnStarter:
         """Say once to those who wait that their messages cannot be answered now, and why."""
         context = self._context
         now = context.fleet.clock.now()
-        self._held[id] = _Held(until=now + timedelta(seconds=RETRY_S), fleet=context.fleet)
+        self._held[id] = _Held(until=now + RETRY, fleet=context.fleet)
         message = str(context.fleet.secrets.mask(message_of(error)))
         write_log(context, "turn_failed", message, level=LogLevel.WARNING, conversation=id)
         conversation = context.fleet.reader.find_conversation(id)
@@ -188,7 +189,7 @@ class TurnStarter:
         context, reader = self._context, self._context.fleet.reader
         now = context.fleet.clock.now()
         due = waiting[0].received_at + NOTICE_AFTER
-        if due > now:
+        if now < due <= now + NOTICE_AFTER:
             return due
         assert conversation.turn_job_id is not None  # noqa: S101 (a turn runs)
         text = queue_text(len(waiting), reader.find_job(conversation.turn_job_id))
@@ -207,7 +208,7 @@ class TurnStarter:
             await context.fleet.state.apply([QueuePosts(posts=(notice,))])
         elif texts is None or texts.text == text:
             return None
-        elif known.wanted_at + EDIT_EVERY > now:
+        elif known.wanted_at <= now < known.wanted_at + EDIT_EVERY:
             return known.wanted_at + EDIT_EVERY
         else:
             # Refused when it was given up meanwhile: nobody sees it then.

@@ -24,13 +24,16 @@ from nightherd.model.chat.post import (
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.text import shorten
 
+NOW = timedelta()
 FIRST_PAUSE = timedelta(seconds=1)
 LONGEST_PAUSE = timedelta(minutes=5)
 MOST_DOUBLINGS = 10
-LONGEST_WISH = timedelta(hours=24)
-"""The longest `Retry-After` that is obeyed."""
+LONGEST_WISH = timedelta(hours=1)
+"""The longest `Retry-After` that is obeyed: after that it is asked again."""
 GIVE_UP = timedelta(hours=24)
 """How long a platform is asked to take a post."""
+MOST_ATTEMPTS = 300
+"""How often it is asked, whatever a clock that was set says: with the longest pauses that is a day too."""
 
 
 def queue(change: QueuePosts, rows: Rows) -> Answer:
@@ -105,7 +108,7 @@ def claim(change: ClaimPost, rows: Rows) -> Answer:
         if one.claimed_by == change.by:
             return Refused(why=Why.STATUS, message=f"post {one.id} is being sent")
         return Applied(rows=(replace(one, claimed_by=change.by, is_uncertain=True),))
-    if one.due_at > change.at:
+    if wait_until_due(one, change.at) > NOW:
         return Refused(why=Why.TOO_EARLY, message=f"post {one.id} is due at {one.due_at}")
     status = POST_LIFECYCLE.check(one.status, PostStatus.SENDING)
     return Applied(rows=(replace(one, status=status, claimed_by=change.by),))
@@ -124,10 +127,10 @@ def settle(change: SettlePost, rows: Rows) -> Answer:
     failed = replace(one, claimed_by=None, last_error=error)
     if change.is_permanent:
         return Applied(rows=(_refused(failed, change.at),))
-    if change.at - one.wanted_at >= GIVE_UP:
-        return Applied(rows=(_step(failed, PostStatus.FAILED),))
     wish = change.retry_after
     attempts = one.attempts + (1 if wish is None else 0)
+    if change.at - one.wanted_at >= GIVE_UP or attempts >= MOST_ATTEMPTS:
+        return Applied(rows=(_step(failed, PostStatus.FAILED),))
     pause = pause_after(attempts) if wish is None else min(wish, LONGEST_WISH)
     again = replace(
         failed,
@@ -136,6 +139,16 @@ def settle(change: SettlePost, rows: Rows) -> Answer:
         due_at=change.at + pause,
     )
     return Applied(rows=(_step(again, PostStatus.PENDING),))
+
+
+def wait_until_due(post: OutboxPost, now: datetime) -> timedelta:
+    """Return how long the post still waits: not at all when it is due, or when only a clock that was set back holds it up.
+
+    A post that nobody has refused waits for nothing, and no other waits for longer than `LONGEST_WISH`.
+    """
+    wait = post.due_at - now
+    is_held = post.last_error is not None and NOW < wait <= LONGEST_WISH
+    return wait if is_held else NOW
 
 
 def pause_after(attempts: int) -> timedelta:
