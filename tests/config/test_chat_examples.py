@@ -93,6 +93,23 @@ def test_a_schedule_of_type_chat_says_what_turns_are_like(folder: Folder) -> Non
     assert (bot.schedule, bot.session.mode) == ("talk", "persistent")
 
 
+def test_a_schedule_of_type_chat_that_is_switched_off_is_the_bots_schedule_all_the_same(
+    folder: Folder,
+) -> None:
+    folder.fleet("""\
+        agents:
+          - name: a
+            chat: {slack: {channels: []}}
+            schedules:
+              talk: {type: chat, enabled: false, session: {mode: persistent}}
+        """)
+
+    agent = folder.load().fleet.agents["a"]
+    assert agent.chat_schedule == "talk"
+    (bot,) = agent.bots
+    assert (bot.schedule, bot.session.mode) == ("talk", "persistent")
+
+
 def test_a_second_schedule_of_type_chat_is_a_mistake(folder: Folder) -> None:
     folder.fleet("""\
         agents:

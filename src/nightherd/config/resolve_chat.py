@@ -65,11 +65,15 @@ def resolve_bots(
 def chat_schedule(
     schedules: Mapping[str, ScheduleSchema],
 ) -> tuple[str | None, ScheduleSchema | None]:
-    """The schedule of type `chat` that is switched on, with its name."""
-    for key, schedule in schedules.items():
-        if schedule_type(schedule) == CHAT and schedule.enabled:
-            return schedule.name or key, schedule
-    return None, None
+    """The schedule of type `chat` that turns belong to, with its name: one that is switched on, else the first.
+
+    While that one is switched off, messages wait, whether the file says so or a person.
+    """
+    declared = [(key, one) for key, one in schedules.items() if schedule_type(one) == CHAT]
+    key, schedule = next(
+        (each for each in declared if each[1].enabled), next(iter(declared), (None, None))
+    )
+    return (None, None) if schedule is None else (schedule.name or key, schedule)
 
 
 def chat_schedules(agent: AgentSchema) -> Collection[str]:

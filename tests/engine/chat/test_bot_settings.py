@@ -222,10 +222,12 @@ def test_a_chat_schedule_gives_prompt_inputs_and_limits(tmp_path: Path) -> None:
     anyio.run(main)
 
 
-def test_a_chat_schedule_that_a_person_disabled_makes_no_turn_until_it_is_enabled(
-    tmp_path: Path,
+@pytest.mark.parametrize("where", ["the file", "a person"])
+def test_a_chat_schedule_that_is_disabled_makes_no_turn_until_it_is_enabled(
+    tmp_path: Path, where: str
 ) -> None:
-    schedule = Schedule(name="talk", rule=None, prompt="Look after the garden.")
+    enabled = where != "the file"
+    schedule = Schedule(name="talk", rule=None, prompt="Look after the garden.", enabled=enabled)
 
     async def switch(live: LiveBot, *, is_on: bool) -> None:
         request = SetSchedule(agent="coder", schedule="talk", enabled=is_on, by="ada")
@@ -234,7 +236,8 @@ def test_a_chat_schedule_that_a_person_disabled_makes_no_turn_until_it_is_enable
     async def main() -> None:
         async with opened(tmp_path, ECHO, settings_of(schedule="talk")) as live:
             live.use(replace(live.fleet.agents["coder"], schedules={"talk": schedule}))
-            await switch(live, is_on=False)
+            if enabled:
+                await switch(live, is_on=False)
             async with live.at_work():
                 async with live.bot():
                     live.platform.say("hello")
