@@ -14,7 +14,7 @@ from nightherd.engine.chat.outbox import Outbox
 from nightherd.engine.chat.turn_follower import TurnFollower
 from nightherd.errors import NightherdError, message_of
 from nightherd.model.chat.conversation import Conversation
-from nightherd.model.chat.message import ChatMessage
+from nightherd.model.chat.message import ChatMessage, ChatTurn
 from nightherd.model.ids import JobId
 from nightherd.model.log import LogLevel
 
@@ -25,7 +25,7 @@ LONGEST_CALL_S = 5.0
 RETRY_S = 30.0
 """How long until a turn is looked at again whose journal could not be read."""
 MOST_ACKNOWLEDGED = 10
-"""Messages of one turn that get a reaction, the latest ones."""
+"""Messages that get a reaction: the last ones that a turn began with, and the first ones that it was told meanwhile."""
 
 
 class TurnFollowers:
@@ -55,20 +55,21 @@ class TurnFollowers:
             return
         follower = TurnFollower(turn, conversation, self._context, self._outbox)
         self._followers[turn.job_id] = follower
-        tasks.start_soon(self._follow, follower, conversation)
+        tasks.start_soon(self._follow, follower, turn, conversation)
 
-    async def _follow(self, follower: TurnFollower, conversation: Conversation) -> None:
+    async def _follow(
+        self, follower: TurnFollower, turn: ChatTurn, conversation: Conversation
+    ) -> None:
         context = self._context
-        asked = context.fleet.reader.chat_messages_of_job(follower.job_id)
         try:
             async with anyio.create_task_group() as beside:
-                beside.start_soon(self._react, asked, conversation, True)
+                beside.start_soon(self._acknowledge, follower, turn, conversation)
                 beside.start_soon(self._type, follower, conversation)
                 is_over = await self._run(follower, conversation)
                 beside.cancel_scope.cancel()
             if is_over:
                 context.signals.messages.set()  # the conversation is free
-                await self._react(asked, conversation, False)
+                await self._react(self._acknowledged(turn), conversation, False)
         finally:
             del self._followers[follower.job_id]
         if not is_over:
@@ -93,9 +94,32 @@ class TurnFollowers:
             return False
         return True
 
+    def _acknowledged(self, turn: ChatTurn) -> Sequence[ChatMessage]:
+        """The messages of the turn that get a reaction, by what is on record: a restart changes nothing about it."""
+        asked = self._context.fleet.reader.chat_messages_of_job(turn.job_id)
+        names = [one.platform_message_id for one in asked]
+        count = names.index(turn.reply_to) + 1 if turn.reply_to in names else len(asked)
+        began, joined = asked[:count], asked[count:]
+        return [*began[-MOST_ACKNOWLEDGED:], *joined[:MOST_ACKNOWLEDGED]]
+
+    async def _acknowledge(
+        self, follower: TurnFollower, turn: ChatTurn, conversation: Conversation
+    ) -> None:
+        """Show that messages are seen: those that the turn began with, then those that the agent is told meanwhile."""
+        reader = self._context.fleet.reader
+        shown = self._acknowledged(turn)
+        await self._react(shown, conversation, True)
+        known = {one.id for one in shown}
+        while True:
+            await follower.has_joined.wait()
+            ids = [id for id in follower.joined[:MOST_ACKNOWLEDGED] if id not in known]
+            known.update(ids)
+            found = [one for id in ids if (one := reader.find_chat_message(id)) is not None]
+            await self._react(found, conversation, True)
+
     async def _react(
         self,
-        asked: Sequence[ChatMessage],
+        messages: Sequence[ChatMessage],
         conversation: Conversation,
         is_on: bool,
     ) -> None:
@@ -103,7 +127,7 @@ class TurnFollowers:
         emoji = self._context.settings.output.acknowledge_emoji
         if not emoji:
             return
-        for message in asked[-MOST_ACKNOWLEDGED:]:
+        for message in messages:
             id = message.message_to_reply_to
             if id is not None:
                 with suppress(NightherdError), anyio.move_on_after(LONGEST_CALL_S):

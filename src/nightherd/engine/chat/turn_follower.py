@@ -9,7 +9,7 @@ import anyio
 
 from nightherd.engine.chat.answer_parts import preview
 from nightherd.engine.chat.attachments import remove_files
-from nightherd.engine.chat.context import ChatContext
+from nightherd.engine.chat.context import ChatContext, Signal
 from nightherd.engine.chat.log import write_log
 from nightherd.engine.chat.outbox import Outbox
 from nightherd.engine.chat.start_turns import QUEUE
@@ -28,7 +28,7 @@ from nightherd.errors import NightherdError
 from nightherd.model.change import Refused
 from nightherd.model.chat.changes import FinishTurn, NoteTurn
 from nightherd.model.chat.conversation import Conversation
-from nightherd.model.chat.message import ChatTurn, TurnStatus
+from nightherd.model.chat.message import ChatMessageId, ChatTurn, TurnStatus
 from nightherd.model.chat.post import PostKind, QueuedPost, post_id
 from nightherd.model.chat.settings import LogLevel as Detail
 from nightherd.model.ids import JobId
@@ -74,6 +74,10 @@ class TurnFollower:
         """Set when the job's row may have changed."""
         self.is_running = anyio.Event()
         """Set while the job runs; another one each time it has stopped."""
+        self.joined: list[ChatMessageId] = []
+        """Messages that the agent was told while it was at work."""
+        self.has_joined = Signal()
+        """Set when there is another one."""
         self._turn = turn
         self._context = context
         self._outbox = outbox
@@ -104,7 +108,9 @@ class TurnFollower:
                 has_news = True
                 for event in events:
                     self._outputs.take(event)
-                    if messages_joined(event):
+                    if joined := messages_joined(event):
+                        self.joined += map(ChatMessageId, joined)
+                        self.has_joined.set()
                         await self._say_joined()
                     has_ended = (
                         isinstance(event, SystemEvent) and event.subtype is SystemSubtype.END
