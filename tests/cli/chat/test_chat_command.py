@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.chat.chat_terminal import FLEET
+from nightherd.model.chat.conversation import ConversationQuery
 from nightherd.wiring.stores import open_reader
 from surfaces.drivers import Cli, Shell
 
@@ -51,8 +52,8 @@ def test_session_of_a_conversation_goes_on(cli: Cli, herd: Path) -> None:
     assert second["data"]["session_id"] == session
     assert third["data"]["session_id"] != session
     with closing(open_reader(herd / ".nightherd")) as reader:
-        conversations = {bot.id for bot in reader.list_chat_bots()}
-    assert len(conversations) == 2
+        assert len(reader.list_conversations(ConversationQuery())) == 2
+        assert not reader.list_chat_bots(), "nothing of a terminal is left that nobody looks at"
 
 
 def test_session_of_a_job_can_be_talked_with(cli: Cli, herd: Path) -> None:

@@ -15,6 +15,7 @@ from nightherd.errors import NightherdError, message_of
 from nightherd.model.chat.bot import BotStatus, ChatBot, shown_error
 from nightherd.model.chat.changes import SetBotState
 from nightherd.model.chat.incoming import ButtonPress, ChatCommand, IncomingMessage
+from nightherd.model.chat.platform import Platform
 from nightherd.model.chat.settings import LogLevel as Detail
 from nightherd.model.log import LogLevel
 from nightherd.ports.chat import ConnectionState
@@ -95,8 +96,13 @@ class BotReceiver:
             self._catch_up.begin()
 
     async def _record(self, state: ConnectionState, error: str | None) -> None:
-        """Write the bot's row, and rows of channels that are listed and were never looked at."""
+        """Write the bot's row, and rows of channels that are listed and were never looked at.
+
+        A terminal is there as long as its person is: a row of it would be left behind for ever.
+        """
         context = self._context
+        if context.settings.platform is Platform.TERMINAL:
+            return
         now = context.fleet.clock.now()
         settings = context.settings
         connected_at = now if state.is_connected else None
