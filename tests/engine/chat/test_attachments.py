@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
 import pytest
+from anyio import to_thread
 from msgspec.structs import replace
 
-from engine.bench import AGENT
+from engine.bench import AGENT, Bench
 from engine.chat.chat_bench import ChatBench, chat_bench, settings_of
-from nightherd.engine.chat.attachment_folders import attachment_folder
+from nightherd.engine.chat.attachment_folders import attachment_folder, folders_for_job
 from nightherd.engine.chat.attachments import remove_files, with_files
 from nightherd.engine.chat.intake import Intake
 from nightherd.model.agents.agent import Agent
-from nightherd.model.chat.changes import FinishTurn
+from nightherd.model.chat.changes import FinishTurn, StartTurn
 from nightherd.model.chat.conversation import MessagingSessionId
 from nightherd.model.chat.incoming import IncomingFile
 from nightherd.model.chat.message import (
@@ -30,8 +32,9 @@ from nightherd.model.chat.message import (
 )
 from nightherd.model.chat.prompt import INLINE_LIMIT, PromptMessage
 from nightherd.model.chat.settings import AttachmentSettings
+from nightherd.model.jobs.job import TriggerType
 from nightherd.model.workspaces.policy import WorkspaceMode
-from nightherd.testing.state_values import settle
+from nightherd.testing.state_values import settle, submit
 from nightherd.triggers.chat.incoming_files import PlacedFiles
 
 FILES = AttachmentSettings(directory=".files/in", max_bytes=100_000)
@@ -326,3 +329,37 @@ def test_names_of_people_lead_nowhere_else(tmp_path: Path) -> None:
 
     (file,) = anyio.run(main).files
     assert Path(tmp_path, "work", file.path).resolve().is_relative_to(tmp_path / "work" / ".files")
+
+
+def test_jobs_that_a_turn_leads_to_read_the_folder_of_its_conversation_and_no_others(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with chat_bench(tmp_path, settings_of(attachments=FILES)) as bench:
+            await hear(bench, "read this")
+            spawned, slack = TriggerType.SPAWNED, TriggerType.SLACK
+            change = submit(1, agent=AGENT.name)
+            own = replace(change.job, trigger_type=slack)
+            turn = StartTurn(
+                conversation_id=bench.here,
+                messages=(bench.messages()[0].id,),
+                job=replace(change, job=own),
+                at=bench.clock.now(),
+            )
+            await bench.apply(turn)
+            folder = Path(attachment_folder(bench.context.directory, bench.here))
+            await to_thread.run_sync(partial(folder.mkdir, parents=True))
+            context = replace(
+                Bench().context, reader=bench.reader, chat_directory=bench.context.directory
+            )
+            child = replace(submit(2).job, trigger_type=spawned, parent_job_id=own.id)
+            grandchild = replace(submit(3).job, trigger_type=spawned, parent_job_id=child.id)
+            fork = replace(submit(4).job, trigger_type=TriggerType.FORK, forked_from=child.id)
+            again = replace(submit(5).job, resumed_from=own.id)
+            other = replace(submit(6).job, trigger_type=slack)
+            jobs = (child, grandchild, fork, again, other)
+            await bench.apply(*(replace(submit(n), job=job) for n, job in enumerate(jobs, start=2)))
+            read = [folders_for_job(job, context) for job in (own, *jobs)]
+            assert read == [*[(str(folder),)] * 5, ()]
+
+    anyio.run(main)

@@ -12,7 +12,9 @@ from pathlib import Path
 from nightherd.engine.chat.send_file import TRIGGERS
 from nightherd.engine.contexts import WorkerContext
 from nightherd.model.chat.conversation import ConversationId
+from nightherd.model.chat.message import ChatTurn
 from nightherd.model.jobs.job import Job
+from nightherd.ports import StateReader
 
 ATTACHMENTS = "attachments"
 """Below the directory of chat."""
@@ -26,11 +28,25 @@ def attachment_folder(directory: str, conversation: ConversationId) -> str:
 
 
 def folders_for_job(job: Job, context: WorkerContext) -> tuple[str, ...]:
-    """Return the folder that the job of a chat turn may read, if its conversation has one."""
-    if context.chat_directory is None or job.trigger_type not in TRIGGERS:
-        return ()
-    turn = context.reader.find_chat_turn(job.id)
-    if turn is None:
+    """Return the folder that a job may read, if a chat turn is behind it and its conversation has one.
+
+    The turn's own job may, its child jobs, and jobs that continue or fork one of those: their prompts name files there.
+    """
+    turn = None if context.chat_directory is None else _turn_behind(job, context.reader)
+    if turn is None or context.chat_directory is None:
         return ()
     folder = attachment_folder(context.chat_directory, turn.conversation_id)
     return (folder,) if Path(folder).is_dir() else ()
+
+
+def _turn_behind(job: Job, reader: StateReader) -> ChatTurn | None:
+    """The turn of the first job that led to this one."""
+    found: Job | None = job
+    while found is not None:
+        if found.trigger_type in TRIGGERS:
+            turn = reader.find_chat_turn(found.id)
+            if turn is not None:
+                return turn
+        earlier = found.parent_job_id or found.forked_from or found.resumed_from
+        found = None if earlier is None else reader.find_job(earlier)
+    return None
