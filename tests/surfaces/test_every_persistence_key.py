@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 import yaml
 from msgspec.structs import replace
@@ -21,11 +22,13 @@ from config.test_persistence_file import OTHERS
 from engine.bench import AGENT, Bench
 from engine.limits.turns import used
 from nightherd.config.persistence import PROJECT_FILE, SHIPPED, load_persistence
+from nightherd.engine.chat.retention import count_forgettable
 from nightherd.errors import InvalidValueError, NightherdError
 from nightherd.mirror.threads import ThreadArchive, ThreadStateFiles
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.script import Fail, Say, Spend, UseTool, compile_script
 from nightherd.model.change import Answer, Change, SaveCheckpoint
+from nightherd.model.chat.message import MessageStatus
 from nightherd.model.checkpoints.checkpoint import Checkpoint, checkpoint_id
 from nightherd.model.checkpoints.persistence import Persistence
 from nightherd.model.checkpoints.retention import next_step, plan
@@ -36,9 +39,11 @@ from nightherd.model.journal.event import Event, SystemEvent, ToolResultEvent
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.limits.limits import Limits
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
+from nightherd.testing.chat_values import said
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING, submit
+from nightherd.triggers.chat.kept_files import KeptFiles
 from surfaces.drivers import Cli
 
 JOB = "job-2026-03-01-abc123"
@@ -267,6 +272,15 @@ def planned(found: Persistence, folder: Path) -> Any:
     return plans, place.relative_to(folder)
 
 
+def forgotten(found: Persistence, folder: Path) -> Any:
+    """How much of what was said 94 days ago goes."""
+    bench, one = Bench(), said(1)
+    dropped = replace(one, message=replace(one.message, status=MessageStatus.DROPPED))
+    anyio.run(bench.store.apply, [dropped])
+    now = one.message.received_at + timedelta(days=94)
+    return count_forgettable(bench.reader, found.retention.chat, now, KeptFiles(folder, folder))
+
+
 def effect(path: KeyPath, found: Persistence, folder: Path, cli: Cli) -> Any:
     folder.mkdir()
     match path:
@@ -287,6 +301,8 @@ def effect(path: KeyPath, found: Persistence, folder: Path, cli: Cli) -> Any:
             return written(found, folder)
         case ("retention", "automatic"):
             return next_step(found.retention, None, BEGINNING)
+        case ("retention", "chat", *_):
+            return forgotten(found, folder)
         case _:
             return planned(found, folder)
 

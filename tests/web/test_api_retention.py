@@ -77,7 +77,10 @@ def test_plan_is_applied_for_one_job_or_for_all(tmp_path: Path) -> None:
             assert (rest.document["failures"], rest.document["last_run"]) == ({}, None)
             assert (await world.get("/v1/retention/plan")).data == []
             assert await count_checkpoints(world) == 0
-            assert "checkpoints of 2 jobs and 0 workspaces deleted" in told[-1]
+            assert (
+                "checkpoints of 2 jobs, 0 workspaces, 0 texts and 0 files of chat deleted"
+                in told[-1]
+            )
 
     anyio.run(main)
 

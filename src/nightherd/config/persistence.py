@@ -16,6 +16,7 @@ from nightherd.errors import ConfigInvalidError
 from nightherd.files.yaml_nodes import Entry, MappingNode, Node, ScalarNode, problem_at
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.checkpoints.persistence import (
+    ChatRetention,
     Cleanup,
     OnCompletion,
     Performance,
@@ -175,6 +176,7 @@ def _resolved(file: PersistenceFile, *, is_project: bool) -> Persistence:
             automatic=retention.automatic,
             max_checkpoints=retention.max_checkpoints,
             cleanup=like(retention.cleanup, Cleanup),
+            chat=like(retention.chat, ChatRetention),
             action=OnCompletion(completion.action),
             archive_path=completion.archive_path,
         ),

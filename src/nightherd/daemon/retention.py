@@ -23,6 +23,7 @@ from nightherd.wiring.stores import (
     forget_retention,
     last_retention,
     load_persistence,
+    open_chat_files,
     open_journals,
     open_reader,
     open_retention,
@@ -96,7 +97,8 @@ class AutomaticRetention:
         with closing(open_reader(self._state_dir)) as reader:
             planned = list(plans(reader, open_journals(self._state_dir), persistence, now))
             workspaces = len(list(removable(reader, now)))
-            texts = count_forgettable(reader, now)
+            files = open_chat_files(self._state_dir)
+            chat = count_forgettable(reader, persistence.retention.chat, now, files)
             directories = removable_directories(reader, session_directories(self._state_dir), now)
             session_count = len(list(directories))
         return RetentionRun(
@@ -105,7 +107,8 @@ class AutomaticRetention:
             checkpoints=sum(len(one.going) for one in planned),
             jobs=len(planned),
             workspaces=workspaces,
-            texts=texts,
+            texts=chat.texts,
+            files=chat.files,
             session_directories=session_count,
         )
 
@@ -122,7 +125,8 @@ class AutomaticRetention:
             jobs=len(applied.done),
             failures=len(applied.failures) + len(applied.workspaces.failures),
             workspaces=len(applied.workspaces.removed),
-            texts=applied.texts,
+            texts=applied.chat.texts,
+            files=applied.chat.files,
             session_directories=applied.session_directories,
         )
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from nightherd.engine.chat.retention import ChatFiles
     from nightherd.engine.checkpoints.retention import RetentionContext
     from nightherd.engine.doctor.record import RepairContext
     from nightherd.engine.sessions.directories import SessionDirectories
@@ -188,7 +189,7 @@ async def open_retention(
             persistence=persistence,
             archive=ThreadArchive(state_dir, files),
             workspaces=cleanup_context(state_dir, record, fleet),
-            remove_chat_file=partial(_remove_chat_file, state_dir),
+            chat_files=open_chat_files(state_dir),
             session_directories=session_directories(state_dir),
         )
 
@@ -200,19 +201,14 @@ def session_directories(state_dir: Path) -> SessionDirectories:
     return SessionDirectoryFiles(state_dir)
 
 
-def _remove_chat_file(state_dir: Path, path: str) -> None:
-    """Remove a file that was sent in chat, if it is one of the state directory's own, and its job's empty folder."""
-    from pathlib import Path
-
+def open_chat_files(state_dir: Path) -> ChatFiles:
+    """Return the files of chat in `state_dir`, as retention sees them."""
+    from nightherd.engine.chat.attachment_folders import ATTACHMENTS
+    from nightherd.triggers.chat.kept_files import KeptFiles
     from nightherd.wiring.chat import DIRECTORY
 
-    file, chat = Path(path).resolve(), (state_dir / DIRECTORY).resolve()
-    if not file.is_relative_to(chat):
-        return
-    file.unlink(missing_ok=True)
-    if file.parent.parent.parent == chat:
-        with suppress(OSError):  # other files of the job are kept for longer
-            file.parent.rmdir()
+    chat = state_dir / DIRECTORY
+    return KeptFiles(chat, chat / ATTACHMENTS)
 
 
 def last_retention(state_dir: Path) -> RetentionRun | None:

@@ -4784,6 +4784,8 @@ export interface components {
          */
         RetentionRunRow: {
             at: string;
+            chat_files: number;
+            chat_texts: number;
             checkpoints: number;
             failures: number;
             is_announcement: boolean;
@@ -4796,6 +4798,8 @@ export interface components {
          * @description All that is deleted, also what the lists leave out.
          */
         RetentionTotals: {
+            chat_files: number;
+            chat_texts: number;
             checkpoints: number;
             jobs: number;
             session_directories: number;

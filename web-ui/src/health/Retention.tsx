@@ -34,7 +34,7 @@ export function Retention() {
   if (plan.isPending) return <Loading />;
   if (plan.isError) return <Failure error={plan.error} retry={() => void plan.refetch()} />;
   const { totals, last_run: last, failures } = plan.data;
-  const isNothing = totals.jobs + totals.checkpoints + totals.workspaces === 0;
+  const isNothing = Object.values(totals).every((count) => count === 0);
   return (
     <div className="flex flex-col gap-2 text-sm">
       <p>{isNothing ? "Nothing would be deleted now." : `Would delete ${summaryOf(totals)}.`}</p>
@@ -77,5 +77,8 @@ export function Retention() {
 
 function summaryOf(totals: Plan["totals"]): string {
   const size = (totals.workspace_bytes / 1_000_000).toFixed(0);
-  return `${countText(totals.checkpoints)} checkpoints of ${countText(totals.jobs)} jobs and ${countText(totals.workspaces)} workspaces (${size} MB)`;
+  const workspaces = `${countText(totals.workspaces)} workspaces (${size} MB)`;
+  const chat = `${countText(totals.chat_texts)} texts and ${countText(totals.chat_files)} files of chat`;
+  const sessions = `${countText(totals.session_directories)} directories of sessions`;
+  return `${countText(totals.checkpoints)} checkpoints of ${countText(totals.jobs)} jobs, ${workspaces}, ${sessions}, ${chat}`;
 }

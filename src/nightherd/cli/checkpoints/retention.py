@@ -11,10 +11,11 @@ from nightherd.cli.imports import fleet_if_any
 from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import Screen, table
-from nightherd.engine.chat.retention import KEPT_FOR, count_forgettable
+from nightherd.engine.chat.retention import count_forgettable
 from nightherd.engine.checkpoints.retention import Applied, ApplyRetention, apply_retention, plans
 from nightherd.engine.sessions.directories import removable_directories
 from nightherd.engine.workspaces.cleanup import removable
+from nightherd.model.chat.forgotten import NOTHING_FORGOTTEN, ForgottenChat
 from nightherd.model.checkpoints.retention import JobPlan, directories_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_size
@@ -24,6 +25,7 @@ from nightherd.views.jobs.jobs import find_job_id
 from nightherd.wiring.stores import (
     last_retention,
     load_persistence,
+    open_chat_files,
     open_journals,
     open_reader,
     open_retention,
@@ -32,6 +34,7 @@ from nightherd.wiring.stores import (
 )
 
 HEADING = ("JOB", "DELETE", "WHY", "KEEP", "THEN")
+NOTHING_TO_DELETE = "no checkpoints or workspaces to delete"
 WORKSPACES = ("WORKSPACE", "AGENT", "SIZE", "WHY")
 
 
@@ -49,9 +52,9 @@ WORKSPACES = ("WORKSPACE", "AGENT", "SIZE", "WHY")
     epilog="Example: nightherd retention plan",
 )
 def retention() -> None:
-    """Plan and apply the deletion of old checkpoints and unneeded workspaces. Jobs, journals and snapshots stay.
+    """Plan and apply the deletion of old checkpoints, unneeded workspaces and old texts of chat. Jobs, journals and snapshots stay.
 
-    `retention` in state_persistence.yaml decides about checkpoints, `keep` in the fleet file about workspaces.
+    `retention` in state_persistence.yaml decides about checkpoints and chat, `keep` in the fleet file about workspaces.
     """
 
 
@@ -62,7 +65,7 @@ def retention() -> None:
 def show_plan(invocation: Invocation, job: str | None) -> None:
     """List the checkpoints and workspaces that would be deleted. Changes nothing."""
     screen, now = invocation.screen, system_clock().now()
-    planned, workspaces, texts, directories = _planned(invocation, job)
+    planned, workspaces, chat, directories = _planned(invocation, job)
     if screen.is_json:
         screen.document(
             "retention",
@@ -71,6 +74,7 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
             **retention_beside(
                 planned,
                 workspaces,
+                chat,
                 is_dry_run=True,
                 session_directories=directories,
                 failures={},
@@ -78,8 +82,8 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
             ),
         )
         return
-    if not planned and not workspaces and not texts and not directories:
-        screen.say("no checkpoints or workspaces to delete")
+    if not planned and not workspaces and chat.is_empty and not directories:
+        screen.say(NOTHING_TO_DELETE)
         return
     if planned:
         cells = [_cells(plan) for plan in planned]
@@ -88,8 +92,9 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
         rows = [_workspace_cells(row) for row in workspaces]
         screen.show(table(WORKSPACES, rows, width=screen.width, style=screen.out))
     screen.flush()
-    if texts:
-        screen.say(f"{counted(texts, 'text')} of chat, older than {KEPT_FOR.days} days")
+    if not chat.is_empty:
+        days = load_persistence(invocation.state_directory()).retention.chat.delete_older_than_days
+        screen.say(f"{_chat_text(chat)}, older than {counted(days, 'day')}")
     if directories:
         screen.say(directories_text(directories))
     screen.say("apply it: nightherd retention apply")
@@ -117,6 +122,7 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
             **retention_beside(
                 done,
                 applied.workspaces.removed,
+                applied.chat,
                 is_dry_run=False,
                 session_directories=applied.session_directories,
                 failures=failures,
@@ -136,14 +142,14 @@ def _say_applied(applied: Applied, screen: Screen) -> None:
     if cleaned.removed:
         size = format_size(cleaned.freed_bytes)
         deleted.append(f"{counted(len(cleaned.removed), 'workspace')} ({size})")
-    if applied.texts:
-        deleted.append(f"{counted(applied.texts, 'text')} of chat")
+    if not applied.chat.is_empty:
+        deleted.append(_chat_text(applied.chat))
     if applied.session_directories:
         deleted.append(directories_text(applied.session_directories))
     if deleted:
         screen.say(f"deleted {' and '.join(deleted)}")
     elif not applied.failures and not cleaned.failures:
-        screen.say("no checkpoints or workspaces to delete")
+        screen.say(NOTHING_TO_DELETE)
     for refusal in cleaned.refused:
         screen.say(f"kept workspace {refusal.workspace.id}: {refusal.reason}")
     for name, message in {**applied.failures, **cleaned.failures}.items():
@@ -156,9 +162,16 @@ async def _apply(invocation: Invocation, job: str | None) -> Applied:
         return await apply_retention(ApplyRetention(job_id=job_id), room)
 
 
+def _chat_text(chat: ForgottenChat) -> str:
+    """How much of chat goes."""
+    texts = [counted(chat.texts, "text")] if chat.texts else []
+    files = [counted(chat.files, "file")] if chat.files else []
+    return f"{' and '.join((*texts, *files))} of chat"
+
+
 def _planned(
     invocation: Invocation, job: str | None
-) -> tuple[list[JobPlan], list[Workspace], int, int]:
+) -> tuple[list[JobPlan], list[Workspace], ForgottenChat, int]:
     state = invocation.state_directory()
     persistence = load_persistence(state)
     with closing(open_reader(state)) as reader:
@@ -166,10 +179,11 @@ def _planned(
         now = system_clock().now()
         planned = list(plans(reader, open_journals(state), persistence, now, job_id))
         if job_id is not None:
-            return planned, [], 0, 0
+            return planned, [], NOTHING_FORGOTTEN, 0
         directories = list(removable_directories(reader, session_directories(state), now))
-        texts = count_forgettable(reader, now)
-        return planned, list(removable(reader, now)), texts, len(directories)
+        files = open_chat_files(state)
+        chat = count_forgettable(reader, persistence.retention.chat, now, files)
+        return planned, list(removable(reader, now)), chat, len(directories)
 
 
 def _workspace_cells(row: Workspace) -> tuple[str, str, str, str]:

@@ -150,6 +150,13 @@ class Cleanup(Model):
     delete_older_than_days: Days = Field(description="The age beyond which they go.")
 
 
+class ChatRetention(Model):
+    """How long what was said in chat is kept, and the files that people sent."""
+
+    enabled: Flag = Field(True, description="Whether any of it goes because of its age.")
+    delete_older_than_days: Days = Field(90, description="The age beyond which it goes.")
+
+
 class Completion(Model):
     """What becomes of a job's checkpoints once it has ended."""
 
@@ -158,13 +165,16 @@ class Completion(Model):
 
 
 class Retention(Model):
-    """How long checkpoints are kept."""
+    """How long checkpoints are kept, and what was said in chat."""
 
     automatic: Flag = Field(
         True, description="Whether a started fleet archives and cleans up by itself, once a day."
     )
     max_checkpoints: Count = Field(description="How many are kept of one job.")
     cleanup: Cleanup = Field(description="Which old ones go.")
+    chat: ChatRetention = Field(
+        ChatRetention(), description="How long what was said in chat is kept."
+    )
     on_completion: Completion = Field(description="What becomes of them at the end of the job.")
 
 

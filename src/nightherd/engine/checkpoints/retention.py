@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 from anyio import to_thread
 
-from nightherd.engine.chat.retention import forget_chat
+from nightherd.engine.chat.retention import ChatFiles, forget_chat
 from nightherd.engine.sessions.directories import (
     SessionDirectories,
     removable_directories,
@@ -22,6 +22,7 @@ from nightherd.engine.sessions.directories import (
 from nightherd.engine.workspaces.cleanup import Cleanup, CleanupContext, sweep
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.change import Refused
+from nightherd.model.chat.forgotten import NOTHING_FORGOTTEN, ForgottenChat
 from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.checkpoints.persistence import Persistence
 from nightherd.model.checkpoints.retention import JobPlan, plan
@@ -55,8 +56,8 @@ class RetentionContext(msgspec.Struct, frozen=True, kw_only=True):
     archive: Archive
     workspaces: CleanupContext | None = None
     """How workspaces are removed; None where there are none to be."""
-    remove_chat_file: Callable[[str], None] | None = None
-    """Removes a file that was sent in chat; None where chat is left as it is."""
+    chat_files: ChatFiles | None = None
+    """Files of chat; None where chat is left as it is."""
     session_directories: SessionDirectories | None = None
     """What Claude wrote in containers; None where there is nothing of it."""
 
@@ -71,8 +72,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """False when it was stopped on the way."""
     workspaces: Cleanup = NOTHING_CLEANED
     """What became of the workspaces that nothing keeps any more."""
-    texts: int = 0
-    """How many texts of chat were removed."""
+    chat: ForgottenChat = NOTHING_FORGOTTEN
+    """What of chat was removed."""
     session_directories: int = 0
     """How many directories of sessions in containers were removed."""
 
@@ -151,21 +152,22 @@ async def apply_retention(
             failures[one.job_id] = f"{error.strerror}: {error.filename}"
     if request.job_id is not None:
         return Applied(done=done, failures=failures)
-    texts = 0
-    if room.remove_chat_file is not None:
-        texts = await forget_chat(
-            room.state, room.reader, now, remove_file=room.remove_chat_file, is_stopped=is_stopped
+    chat = NOTHING_FORGOTTEN
+    if room.chat_files is not None:
+        terms = room.persistence.retention.chat
+        chat = await forget_chat(
+            room.state, room.reader, terms, now, room.chat_files, is_stopped=is_stopped
         )
     directories = await _remove_directories(room, now, failures)
     if room.workspaces is None:
-        return Applied(done=done, failures=failures, texts=texts, session_directories=directories)
+        return Applied(done=done, failures=failures, chat=chat, session_directories=directories)
     cleaned = await sweep(room.workspaces, is_stopped=is_stopped)
     return Applied(
         done=done,
         failures=failures,
         is_whole=cleaned.is_whole,
         workspaces=cleaned,
-        texts=texts,
+        chat=chat,
         session_directories=directories,
     )
 

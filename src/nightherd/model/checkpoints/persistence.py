@@ -90,13 +90,21 @@ class Cleanup(msgspec.Struct, frozen=True, kw_only=True):
     delete_older_than_days: int = 7
 
 
+class ChatRetention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long what was said in chat is kept, and the files that people sent."""
+
+    enabled: bool = True
+    delete_older_than_days: int = 90
+
+
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """How many checkpoints are kept, and for how long."""
+    """How many checkpoints are kept, and for how long; and how long what was said in chat is."""
 
     automatic: bool = True
     """Whether a started fleet does it by itself, once a day."""
     max_checkpoints: int = 10
     cleanup: Cleanup = msgspec.field(default_factory=Cleanup)
+    chat: ChatRetention = msgspec.field(default_factory=ChatRetention)
     action: OnCompletion = OnCompletion.ARCHIVE
     archive_path: str = "threads/{thread_id}/archive/"
 

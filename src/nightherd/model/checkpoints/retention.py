@@ -135,13 +135,16 @@ class RetentionRun(msgspec.Struct, frozen=True, kw_only=True):
     """Workspaces removed, or to be removed."""
     texts: int = 0
     """Texts of chat removed, or to be removed."""
+    files: int = 0
+    """Files of people in chat removed, or to be removed."""
     session_directories: int = 0
     """Directories of sessions in containers removed, or to be removed."""
 
     @property
     def is_idle(self) -> bool:
         """Whether there was nothing to do."""
-        return not (self.jobs or self.workspaces or self.texts or self.session_directories)
+        counts = (self.jobs, self.workspaces, self.texts, self.files, self.session_directories)
+        return not any(counts)
 
     @property
     def next_at(self) -> datetime:
@@ -174,6 +177,7 @@ def run_text(run: RetentionRun, spell: SpellStep = plain_step) -> str:
     count = f"{counted(run.checkpoints, 'checkpoint')} of {counted(run.jobs, 'job')}"
     count += f" and {counted(run.workspaces, 'workspace')}" if run.workspaces else ""
     count += f" and {counted(run.texts, 'text')} of chat" if run.texts else ""
+    count += f" and {counted(run.files, 'file')} of chat" if run.files else ""
     if run.session_directories:
         count += f" and {directories_text(run.session_directories)}"
     apply_now = spell(NextStep(Action.APPLY_RETENTION))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
+from nightherd.model.chat.forgotten import ForgottenChat
 from nightherd.model.checkpoints.retention import JobPlan, Needed, Reason, RetentionRun
 from nightherd.model.workspaces.policy import Keep
 from nightherd.model.workspaces.workspace import Workspace
@@ -53,6 +54,8 @@ class RetentionRunRow(TypedDict):
     jobs: int
     failures: int
     workspaces: int
+    chat_texts: int
+    chat_files: int
     next_at: str
 
 
@@ -64,6 +67,8 @@ class RetentionTotals(TypedDict):
     workspaces: int
     workspace_bytes: int
     session_directories: int
+    chat_texts: int
+    chat_files: int
 
 
 def plan_row(plan: JobPlan) -> PlanRow:
@@ -93,6 +98,8 @@ def retention_run_row(run: RetentionRun | None) -> RetentionRunRow | None:
         "jobs": run.jobs,
         "failures": run.failures,
         "workspaces": run.workspaces,
+        "chat_texts": run.texts,
+        "chat_files": run.files,
         "next_at": timestamp(run.next_at),
     }
 
@@ -111,6 +118,7 @@ class RetentionBeside(TypedDict):
 def retention_beside(
     plans: Sequence[JobPlan],
     workspaces: Sequence[Workspace],
+    chat: ForgottenChat,
     *,
     is_dry_run: bool,
     session_directories: int = 0,
@@ -118,7 +126,7 @@ def retention_beside(
     last_run: RetentionRun | None,
     limit: int | None = None,
 ) -> RetentionBeside:
-    """What stands beside the plans: workspaces, of which the first `limit` are shown, and how much there is in all."""
+    """What stands beside the plans: workspaces, of which the first `limit` are shown, and how much there is in all, also of chat."""
     longest = max(len(plans), len(workspaces), len(failures))
     return {
         "is_dry_run": is_dry_run,
@@ -130,6 +138,8 @@ def retention_beside(
             "workspaces": len(workspaces),
             "workspace_bytes": sum(one.size_bytes or 0 for one in workspaces),
             "session_directories": session_directories,
+            "chat_texts": chat.texts,
+            "chat_files": chat.files,
         },
         "is_cut": limit is not None and longest > limit,
         "last_run": retention_run_row(last_run),

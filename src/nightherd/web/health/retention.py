@@ -11,10 +11,12 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
+from nightherd.engine.chat.retention import count_forgettable
 from nightherd.engine.checkpoints.retention import Applied, ApplyRetention, apply_retention, plans
 from nightherd.engine.sessions.directories import removable_directories
 from nightherd.engine.workspaces.cleanup import removable
 from nightherd.model.access.role import Role
+from nightherd.model.chat.forgotten import NOTHING_FORGOTTEN, ForgottenChat
 from nightherd.model.checkpoints.retention import JobPlan
 from nightherd.model.text import counted
 from nightherd.model.workspaces.workspace import Workspace
@@ -36,6 +38,7 @@ from nightherd.web.requests import Body, Line
 from nightherd.wiring.stores import (
     last_retention,
     load_persistence,
+    open_chat_files,
     open_journals,
     open_reader,
     open_retention,
@@ -73,19 +76,21 @@ async def show_plan(
 ) -> Response:
     """What retention would delete now, and why; changes nothing. `totals` counts what the lists leave out."""
 
-    def look() -> tuple[list[JobPlan], list[Workspace], int]:
+    def look() -> tuple[list[JobPlan], list[Workspace], ForgottenChat, int]:
         persistence, journals = load_persistence(site.state_dir), open_journals(site.state_dir)
         with closing(open_reader(site.state_dir)) as reader:
             job_id = find_job_id(reader, job) if job is not None else None
             planned = list(plans(reader, journals, persistence, site.now(), job_id))
             if job_id is not None:
-                return planned, [], 0
+                return planned, [], NOTHING_FORGOTTEN, 0
             directories = session_directories(site.state_dir)
             count = sum(1 for _ in removable_directories(reader, directories, site.now()))
-            return planned, list(removable(reader, site.now())), count
+            files, terms = open_chat_files(site.state_dir), persistence.retention.chat
+            chat = count_forgettable(reader, terms, site.now(), files)
+            return planned, list(removable(reader, site.now())), chat, count
 
-    planned, workspaces, directories = await to_thread.run_sync(look, limiter=site.retention)
-    return _answer(site, planned, workspaces, directories, {}, is_dry_run=True, limit=limit)
+    planned, workspaces, chat, count = await to_thread.run_sync(look, limiter=site.retention)
+    return _answer(site, planned, workspaces, chat, count, {}, is_dry_run=True, limit=limit)
 
 
 @router.post("/apply", responses=answers("retention", list[PlanRow], 404, 409, beside=BESIDE))
@@ -107,12 +112,13 @@ async def apply(
     count = sum(len(plan.going) for plan in applied.done)
     site.report(
         f"{person} applied retention: {counted(count, 'checkpoint')} of {counted(len(applied.done), 'job')}"
-        f" and {counted(len(removed), 'workspace')} deleted"
+        f", {counted(len(removed), 'workspace')}, {counted(applied.chat.texts, 'text')} and"
+        f" {counted(applied.chat.files, 'file')} of chat deleted"
     )
     failures = {**applied.failures, **applied.workspaces.failures}
-    directories = applied.session_directories
+    directories, chat = applied.session_directories, applied.chat
     return _answer(
-        site, applied.done, removed, directories, failures, is_dry_run=False, limit=limit
+        site, applied.done, removed, chat, directories, failures, is_dry_run=False, limit=limit
     )
 
 
@@ -120,6 +126,7 @@ def _answer(
     site: ApiContext,
     done: Sequence[JobPlan],
     workspaces: Sequence[Workspace],
+    chat: ForgottenChat,
     directories: int,
     failures: Mapping[str, str],
     *,
@@ -129,6 +136,7 @@ def _answer(
     beside = retention_beside(
         done,
         workspaces,
+        chat,
         is_dry_run=is_dry_run,
         session_directories=directories,
         limit=limit,
