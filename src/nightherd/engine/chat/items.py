@@ -124,7 +124,10 @@ class Items:
             reader.find_post_texts(id),
         )
         written = None if item is None else self._written(item)
-        if item is None or post is None or texts is None or written is None or post.removed_at:
+        if item is None or post is None or texts is None or written is None:
+            del self._asking[item_id]
+            return
+        if post.removed_at is not None or POST_LIFECYCLE.is_terminal(post.status):
             del self._asking[item_id]
             return
         if (texts.text, dict(texts.details)) != (written.text, written.details):
