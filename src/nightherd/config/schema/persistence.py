@@ -153,8 +153,8 @@ class Cleanup(Model):
 class ChatRetention(Model):
     """How long what was said in chat is kept, and the files that people sent."""
 
-    enabled: Flag = Field(True, description="Whether any of it goes because of its age.")
-    delete_older_than_days: Days = Field(90, description="The age beyond which it goes.")
+    enabled: Flag = Field(default=True, description="Whether any of it goes because of its age.")
+    delete_older_than_days: Days = Field(default=90, description="The age beyond which it goes.")
 
 
 class Completion(Model):
