@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from daemon.pasture import PATIENCE_S, Pasture
+from daemon.pasture import PATIENCE_S, TARGET, Pasture
 from nightherd.daemon.record import SOCKET
 from nightherd.model.access.role import Role
 from nightherd.testing.fork_server import ForkServer, Trial
@@ -134,6 +134,17 @@ class FleetWorld:
         begin = partial(self.pasture.daemon, environ=self._environ)
         self._daemon = await to_thread.run_sync(begin)
         await self.until(self._is_serving)
+
+    async def start_beside_worker(self) -> Trial:
+        """Start the daemon once a worker of its own, which is returned, is in the middle of a job of `held`."""
+        orders = (
+            self.pasture.order(is_worker=True),
+            self.pasture.order(waits_for="held-begun", environ=self._environ),
+        )
+        begin = partial(self.pasture.server.begin, TARGET, *orders)
+        worker, self._daemon = await to_thread.run_sync(begin)
+        await self.until(self._is_serving)
+        return worker
 
     async def kill(self) -> None:
         """SIGKILL: nothing is finished, nothing is said. Its state is as the kill left it."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from functools import partial
 
-import anyio
 from anyio import to_thread
 from playwright.async_api import expect
 
@@ -28,9 +26,7 @@ async def test_a_worker_that_is_killed_is_shown_on_open_pages(
     async with open_fleet_context(fleet.state, declared, os.environ) as context:
         draft = JobDraft(agent=declared.agents["held"], prompt="go")
         job = (await record_job(draft, context)).job.id
-    (worker,) = await to_thread.run_sync(partial(fleet.pasture.begin, is_worker=True))
-    await fleet.until(anyio.Path(fleet.folder / "held-begun").exists)
-    await fleet.start()
+    worker = await fleet.start_beside_worker()
     alice = await visit(fleet, f"/jobs/{job}")
     home = await alice.open("/")
     header = alice.page.locator("main header").first

@@ -35,6 +35,19 @@ it("fetches what shows a changed row, and nothing else", async () => {
   expect([jobs?.fetches, one?.fetches, other?.fetches, inbox?.fetches]).toEqual([2, 2, 1, 1]);
 });
 
+it("fetches jobs again when one has lost its worker", async () => {
+  const client = new QueryClient();
+  const [jobs, one, other, inbox] = [["job"], ["job:a"], ["job:b"], ["inbox"]].map((live) =>
+    shown(client, live),
+  );
+  await vi.advanceTimersByTimeAsync(10);
+
+  refetcherOf(client).changed("lost", { job_id: "a", since: "2026-11-19T00:00:00Z" });
+  await vi.advanceTimersByTimeAsync(10);
+
+  expect([jobs?.fetches, one?.fetches, other?.fetches, inbox?.fetches]).toEqual([2, 2, 1, 1]);
+});
+
 it("shows the first change at once and joins those that follow", async () => {
   const client = new QueryClient();
   const jobs = shown(client, ["job"]);

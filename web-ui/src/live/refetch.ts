@@ -33,7 +33,9 @@ export function refetcherOf(client: QueryClient): Refetcher {
     timer = setTimeout(flush, PAUSE_MS);
   };
   return {
-    changed: (kind, data) => {
+    changed: (event, data) => {
+      // That a worker is gone is on record nowhere: it is news about its job.
+      const kind = event === "lost" ? "job" : event;
       pending.add(kind);
       const id = idOf(data);
       if (id !== null) pending.add(`${kind}:${id}`);

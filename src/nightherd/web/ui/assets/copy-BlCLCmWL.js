@@ -1,0 +1,1 @@
+import{n as e}from"./toasts-BScUh6zN.js";async function t(t){if(!(`clipboard`in navigator))throw Error(`this browser copies only over HTTPS or on localhost: select the text instead`);await navigator.clipboard.writeText(t),e(`copied`)}export{t};
