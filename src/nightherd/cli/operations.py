@@ -57,6 +57,8 @@ from nightherd.wiring.stores import known_secrets, open_reader, random_text, sys
 
 PATIENCE_S = 5.0
 """How long the daemon may take; it is busy, or frozen, when it takes longer."""
+ISSUE_PATIENCE_S = 45.0
+"""The same where it may have to ask a tracker of issues first."""
 GRACE_S = 1.0
 KEY_LENGTH = 24
 DONE, UNCERTAIN = 300, 500
@@ -227,12 +229,15 @@ class FleetClient:
 
         secrets = known_secrets(self.fleet, self.environ, self.state_dir)
         data = encode_request(masked_request(request, agent, secrets))
-        until = system_clock().monotonic() + self.patience_s
+        patience_s = self.patience_s
+        if agent is not None and _may_claim(request, agent):
+            patience_s = max(patience_s, ISSUE_PATIENCE_S)
+        until = system_clock().monotonic() + patience_s
         headers = {UNTIL: until_text(boot_id(), until), "content-type": "application/json"}
         token = self.environ.get(TOKEN_VARIABLE, "").strip()
         if token:
             headers["authorization"] = f"Bearer {token}"
-        connection = SocketConnection(self.state_dir, self.patience_s + GRACE_S)
+        connection = SocketConnection(self.state_dir, patience_s + GRACE_S)
         try:
             connection.request("POST", OPERATIONS, data, headers)
             response = connection.getresponse()
@@ -246,6 +251,12 @@ class FleetClient:
             return _Answer(is_uncertain=True)
         finally:
             connection.close()
+
+
+def _may_claim(request: Request, agent: Agent) -> bool:
+    """Whether the request may have to claim an issue."""
+    takes_issues = any(one.work is not None for one in agent.schedules.values())
+    return takes_issues and isinstance(request, RunSchedule | Retry | Resume | ResumeSession)
 
 
 def agents_of_fleet(fleet: Fleet) -> Agents:

@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from nightherd.daemon.worker_service import worker_groundwork
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.notifications.notifier import Notifier
+from nightherd.engine.work.settler import Settler
 from nightherd.engine.workers.changed_fleet import for_fleet
 from nightherd.engine.workers.output_logs import with_output_logs
 from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
@@ -29,6 +30,7 @@ from nightherd.next_step import Action, NextStep, SpellStep, plain_step
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.notifications import make_notifier
 from nightherd.wiring.running import make_worker_loop, open_worker
+from nightherd.wiring.work import make_work
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +52,8 @@ class _AtWork(msgspec.Struct, kw_only=True):
     context: WorkerContext
     groundwork: tuple[Any, ...]
     notifier: Notifier
+    settler: Settler
+    """Tells trackers of issues what came of jobs: there may be no daemon that does."""
     left: anyio.Event = msgspec.field(default_factory=anyio.Event)
     """It takes no more jobs; what it runs may still continue."""
     is_relieved: bool = False
@@ -121,6 +125,7 @@ class Relay:
         last.loop.adopt(fleet)
         changed = for_fleet(last.context, fleet, before)
         last.notifier.adopt(fleet, changed.environment, changed.secrets)
+        last.settler.adopt(fleet, changed)
         await to_thread.run_sync(last.context.declare, fleet.standing)
         if groundwork == last.groundwork or self.is_draining or last is not self._last:
             return
@@ -162,7 +167,14 @@ class Relay:
                 fleet, context, reports, leaves_when_idle=place.leaves_when_idle
             )
             notifier = make_notifier(place.state_dir, fleet, context, place.environ, place.spell)
-            at_work = _AtWork(loop=loop, context=context, groundwork=groundwork, notifier=notifier)
+            _, settler = make_work(fleet, context, context.worker, place.report)
+            at_work = _AtWork(
+                loop=loop,
+                context=context,
+                groundwork=groundwork,
+                notifier=notifier,
+                settler=settler,
+            )
             self._shifts.append(loop)
             self._last = at_work
             if self.is_draining:
@@ -181,8 +193,10 @@ class Relay:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(at_work.notifier.run)
+                tasks.start_soon(at_work.settler.run)
                 await at_work.loop.work()
                 at_work.notifier.leave()
+                at_work.settler.leave()
         except Exception as error:  # noqa: BLE001 (an edge: another worker follows)
             at_work.failure = error
             return

@@ -48,6 +48,7 @@ from nightherd.ports import (
     WorkspaceFiles,
 )
 from nightherd.ports.outgoing_files import OutgoingFiles
+from nightherd.ports.work import OpenTracker
 from nightherd.views.workflows.gate_artifact import Artifacts
 
 EndExecutions = Callable[[Collection[ExecutionId]], Awaitable[Mapping[ExecutionId, str]]]
@@ -191,6 +192,10 @@ class FleetContext(Stores, frozen=True, kw_only=True):
     protected: ProtectedPaths | None = None
     """The same of the fleet at hand."""
     hooks: AfterJob = msgspec.field(default_factory=NothingAfter)
+    open_tracker: OpenTracker | None = None
+    """Opens the trackers of work sources; None where none can be asked."""
+    fleet_name: str = ""
+    """What other fleets read about who has an issue."""
 
 
 class WorkerContext(FleetContext, frozen=True, kw_only=True):

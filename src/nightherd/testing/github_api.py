@@ -59,9 +59,15 @@ class GithubApi:
     """A server that runs while its context lasts."""
 
     def __init__(
-        self, repo: str = "acme/app", *, token: str = TOKEN, clock: Clock | None = None
+        self,
+        repo: str = "acme/app",
+        *,
+        token: str = TOKEN,
+        clock: Clock | None = None,
+        prefix: str = "",
     ) -> None:
         self._clock = clock or SystemClock()
+        self._prefix = prefix
         self.repository = GithubRepository(repo, self._clock)
         self.token = token
         self._asked: list[GithubRequest] = []
@@ -75,8 +81,8 @@ class GithubApi:
 
     @property
     def url(self) -> str:
-        """What a work source takes as `base_url`."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        """What a work source takes as `base_url`; with the prefix, such as `/api/v3` of a GitHub Enterprise server."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}{self._prefix}"
 
     @property
     def date(self) -> str:
@@ -149,13 +155,23 @@ class GithubApi:
                 return failing.reply
             if asked.headers.get("authorization") != f"Bearer {self.token}":
                 return Reply(401, {"message": "Bad credentials"})
-            reply = self.repository.answer(asked.method, asked.path, asked.query, asked.body)
+            reply = self._reply(asked)
             if failing is not None:
                 return failing.reply
             etag = reply.headers.get("etag")
             if etag is not None and asked.headers.get("if-none-match") == etag:
                 return Reply(304, None, {"etag": etag})
             return reply
+
+    def _reply(self, asked: GithubRequest) -> Reply:
+        if not asked.path.startswith(self._prefix):
+            return Reply(404, {"message": "Not Found"})
+        path = asked.path[len(self._prefix) :]
+        reply = self.repository.answer(asked.method, path, asked.query, asked.body)
+        location = reply.headers.get("location", "")
+        if location.startswith("/"):
+            reply.headers["location"] = self.url + location
+        return reply
 
     def _next_failure(self, asked: GithubRequest) -> Failing | None:
         for place, one in enumerate(self._failing):

@@ -12,6 +12,12 @@ from urllib.parse import unquote
 
 from nightherd.ports import Clock
 
+ID = 1
+"""The id of the repository."""
+ELSEWHERE = 2
+"""The id of the one that issues are moved to."""
+USER = 1
+"""The id of the account that the token is of."""
 COMMIT = hashlib.sha1(b"a commit").hexdigest()  # noqa: S324 (git's own)
 
 
@@ -38,7 +44,23 @@ class GithubRepository:
         self.refs: dict[str, str] = {}
         self.tags: dict[str, dict[str, Any]] = {}
         self.is_empty = False
+        self.former_names: set[str] = set()
+        self._moved: dict[int, int] = {}
         self._next_comment = 1000
+
+    def rename(self, name: str) -> None:
+        """Somebody renames the repository: requests about its former name are redirected."""
+        self.former_names.add(self.name)
+        self.name = name
+
+    def transfer(self, number: int) -> None:
+        """Somebody moves an issue to another repository: requests about it are redirected there."""
+        del self.issues[number], self.comments[number]
+        self._moved[number] = ELSEWHERE
+
+    def say(self, number: int, text: str, *, user: int = 2, type: str = "User") -> None:
+        """Somebody comments on an issue; the user with the id 1 is the one of the token."""
+        self.comments[number].append(self._new_comment(text, user, type))
 
     def open_issue(
         self,
@@ -54,6 +76,7 @@ class GithubRepository:
             "title": title,
             "body": body,
             "state": "open",
+            "locked": False,
             "labels": list(labels),
             "user": {"login": "rosa"},
             "html_url": f"https://github.com/{self.name}/issues/{number}",
@@ -76,14 +99,34 @@ class GithubRepository:
 
     def answer(self, method: str, path: str, query: Mapping[str, str], body: Any) -> Reply:
         """Do what is asked and return the reply."""
-        prefix = f"/repos/{self.name}/"
-        if not path.startswith(prefix):
-            return NOT_FOUND
-        rest = path[len(prefix) :]
+        if (method, path) == ("GET", "/user"):
+            return Reply(200, {"id": USER, "login": "mender", "type": "User"})
+        rest = self._below(path)
+        if rest is None:
+            return self._redirected(method, path)
+        if method == "GET" and not rest:
+            return Reply(200, {"id": ID, "full_name": self.name})
+        moved = re.match(r"issues/(\d+)", rest)
+        if moved is not None and int(moved[1]) in self._moved:
+            return _redirect(method, f"/repositories/{self._moved[int(moved[1])]}/issues/1")
         for wanted, pattern, answer in self._routes():
             match = re.fullmatch(pattern, rest)
             if method == wanted and match is not None:
                 return answer([unquote(one) for one in match.groups()], query, body or {})
+        return NOT_FOUND
+
+    def _below(self, path: str) -> str | None:
+        """What the path names in the repository; None for a path that is not about it."""
+        for prefix in (f"/repos/{self.name}", f"/repositories/{ID}"):
+            if path == prefix or path.startswith(f"{prefix}/"):
+                return path[len(prefix) + 1 :]
+        return None
+
+    def _redirected(self, method: str, path: str) -> Reply:
+        for name in self.former_names:
+            prefix = f"/repos/{name}"
+            if path == prefix or path.startswith(f"{prefix}/"):
+                return _redirect(method, f"/repositories/{ID}{path[len(prefix) :]}")
         return NOT_FOUND
 
     def _routes(self) -> Sequence[tuple[str, str, Route]]:
@@ -100,6 +143,7 @@ class GithubRepository:
             ("GET", r"git/tags/(\w+)", self._read_tag),
             ("POST", "git/refs", self._make_ref),
             ("GET", r"git/ref/(.+)", self._read_ref),
+            ("GET", r"git/matching-refs/(.+)", self._list_refs),
             ("DELETE", r"git/(refs/.+)", self._delete_ref),
         )
 
@@ -148,13 +192,20 @@ class GithubRepository:
         found = self.comments.get(int(ids[0]))
         if found is None:
             return NOT_FOUND
+        if self.issues[int(ids[0])]["locked"]:
+            message = "Unable to create comment because issue is locked."
+            return Reply(403, {"message": message})
         if len(body["body"]) > 65_536:
             return Reply(422, {"message": "Validation Failed"})
-        self._next_comment += 1
-        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        comment = {"id": self._next_comment, "body": body["body"], "updated_at": now}
+        comment = self._new_comment(body["body"], USER, "User")
         found.append(comment)
         return Reply(201, comment)
+
+    def _new_comment(self, text: str, user: int, type: str) -> dict[str, Any]:
+        self._next_comment += 1
+        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        author = {"id": user, "login": f"user-{user}", "type": type}
+        return {"id": self._next_comment, "body": text, "updated_at": now, "user": author}
 
     def _commits(self, ids: Sequence[str], _: Mapping[str, str], body: Any) -> Reply:
         if self.is_empty:
@@ -183,6 +234,10 @@ class GithubRepository:
         name = f"refs/{ids[0]}"
         return Reply(200, self._ref(name)) if name in self.refs else NOT_FOUND
 
+    def _list_refs(self, ids: Sequence[str], query: Mapping[str, str], body: Any) -> Reply:
+        found = [self._ref(name) for name in sorted(self.refs) if name.startswith(f"refs/{ids[0]}")]
+        return _page(found, query)
+
     def _delete_ref(self, ids: Sequence[str], _: Mapping[str, str], body: Any) -> Reply:
         if self.refs.pop(ids[0], None) is None:
             return Reply(422, {"message": "Reference does not exist"})
@@ -203,6 +258,12 @@ def _shown(issue: Mapping[str, Any]) -> dict[str, Any]:
     return {**issue, "labels": [{"name": name} for name in issue["labels"]]}
 
 
+def _redirect(method: str, path: str) -> Reply:
+    """As GitHub redirects: what changes something is to be repeated as it was."""
+    status = 301 if method == "GET" else 307
+    return Reply(status, {"message": "Moved Permanently"}, {"location": path})
+
+
 def _page(
     found: Sequence[Any], query: Mapping[str, str], show: Callable[[Any], Any] = lambda one: one
 ) -> Reply:
@@ -210,4 +271,7 @@ def _page(
     size, page = int(query.get("per_page", "30")), int(query.get("page", "1"))
     body = [show(one) for one in found[(page - 1) * size : page * size]]
     digest = hashlib.sha1(json.dumps(body).encode()).hexdigest()  # noqa: S324 (no secret)
-    return Reply(200, body, {"etag": f'W/"{digest}"'})
+    headers = {"etag": f'W/"{digest}"'}
+    if page * size < len(found):
+        headers["link"] = f'<https://api.github.com/?page={page + 1}>; rel="next"'
+    return Reply(200, body, headers)

@@ -20,7 +20,7 @@ from nightherd.views.fleet.status import StatusDocument, status_document
 from nightherd.views.jobs.document import failed_hooks
 from nightherd.views.people.notifications import failing_targets
 from nightherd.views.schedules.schedules import list_views, schedule_row
-from nightherd.views.work.work import failing_sources, sources_of
+from nightherd.views.work.work import failing_sources, sources_of, unsettled_items
 from nightherd.web.access.caller import needs
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document
@@ -44,7 +44,8 @@ async def status(site: OnSite) -> Response:
     begun = None if daemon is None else datetime.fromisoformat(daemon["started_at"])
     bots = await site.ask(lambda reader: show_bots(reader, agents, running, begun, now))
     sources = await site.ask(lambda reader: failing_sources(reader, sources_of(agents.values())))
-    data = status_document(view, daemon, failed, unsent, bots, sources)
+    unsettled = await site.ask(unsettled_items)
+    data = status_document(view, daemon, failed, unsent, bots, sources, unsettled)
     return document("status", data, now)
 
 

@@ -85,6 +85,16 @@ class ReleasedIssue(Body):
     """An issue that is given back."""
 
     issue: Line = Field(description="OWNER/NAME#7, or #7 where that is clear.")
+    force: bool = Field(
+        False, description="Write nothing more to GitHub about an issue that cannot be settled."
+    )
+
+
+class RemovedLock(Body):
+    """A lock of a fleet that is gone for good."""
+
+    issue: Line = Field(description="OWNER/NAME#7, or #7 where that is clear.")
+    lock: str = Field(max_length=200, description="The lock as it was listed.")
 
 
 class NewApply(Body):

@@ -249,8 +249,9 @@ def _work_checks(state_dir: Path, fleet: Fleet, environment: Mapping[str, str]) 
     from nightherd.views.work.work import failing_sources, sources_of
 
     sources = sources_of(fleet.agents.values())
-    if not sources:
-        return []
+    with closing(open_reader(state_dir, is_examining=True)) as reader:
+        if not sources and not reader.open_work_items():
+            return []
     from nightherd.engine.doctor.work import work_check
 
     def look() -> tuple[Sequence[SourceState], Sequence[WorkItem]]:

@@ -30,6 +30,7 @@ from nightherd.wiring.stores import (
     random_text,
     system_clock,
 )
+from nightherd.wiring.work import fleet_name_of, open_tracker
 from nightherd.wiring.workspaces import open_artifacts, open_setup_cache, open_workspace_files
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ def _fleet_context(
         artifacts=open_artifacts(state_dir, secrets.mask),
         is_same_directory=is_same_directory,
         persistence=persistence or DEFAULT_PERSISTENCE,
+        open_tracker=open_tracker,
+        fleet_name=fleet_name_of(known),
         threads=threads,
         transcripts=transcripts_of(state_dir, environment),
         finished=finished_journals(state_dir),

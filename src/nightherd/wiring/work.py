@@ -42,9 +42,14 @@ def work_context(
         fleet=context,
         open_tracker=open_tracker,
         by=by,
-        fleet_name=fleet.name or posixpath.basename(posixpath.dirname(fleet.file)) or UNNAMED,
+        fleet_name=fleet_name_of(fleet),
         probe=probe or no_probe,
     )
+
+
+def fleet_name_of(fleet: Fleet) -> str:
+    """What other fleets read about who has an issue."""
+    return fleet.name or posixpath.basename(posixpath.dirname(fleet.file)) or UNNAMED
 
 
 def open_tracker(source: WorkSource, token: Callable[[], str]) -> WorkTracker:

@@ -121,11 +121,14 @@ def test_issue_that_is_not_there_and_one_of_several_are_refused(cli: Cli, state:
 
 def test_release_says_what_comes_next(cli: Cli, state: Path) -> None:
     apply(state, reserve(7))
-    assert "a daemon takes it off" in cli("work", "release", "#7").err
+    assert "a daemon or worker takes it off" in cli("work", "release", "#7").err
     again = cli("work", "release", "#7")
 
     assert again.code == 5
     assert "is being settled already" in again.err
+    assert cli("work", "release", "#7", "--force").out == "acme/app#7 released\n"
+    (row,) = cli("work", "--json").data
+    assert row["status"] == "released"
 
 
 def test_status_says_why_no_issue_is_taken(cli: Cli, state: Path) -> None:
@@ -165,14 +168,6 @@ def test_missing_token_is_told_with_its_place(
     told = cli("worker", "--until-idle").err
 
     assert "nightherd.yaml:5:18: no issue of acme/app is taken: GITHUB_TOKEN is not set" in told
-
-
-def test_schedule_that_takes_issues_is_not_run_by_hand(cli: Cli, state: Path) -> None:
-    refused = cli("schedule", "run", "grazer/nightly")
-
-    assert refused.code == 5
-    assert "takes its work from issues of acme/app" in refused.err
-    assert "give an issue the label 'ready'" in refused.err
 
 
 def test_schedule_why_says_where_its_work_comes_from(cli: Cli, state: Path) -> None:

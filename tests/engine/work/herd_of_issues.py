@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from engine.schedules.stall import NOON
+from nightherd.engine.operations.perform import perform
+from nightherd.engine.operations.requests import Resume, Retry, RunSchedule
 from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
 from nightherd.engine.work.context import WorkContext
 from nightherd.engine.work.intake import PATIENCE_S, Intake
@@ -49,6 +51,10 @@ def taking(source: WorkSource, **more: Any) -> Schedule:
     return Schedule(**{"name": "issues", "rule": rule, "prompt": "Fix it.", "work": source, **more})
 
 
+async def no_rescue() -> None:
+    """No worker is lost here."""
+
+
 @dataclass
 class Herd:
     """One process of a fleet; `beside` makes another one, of the same fleet or of another one."""
@@ -76,6 +82,12 @@ class Herd:
             environment={"GITHUB_TOKEN": self.token},
         )
         self.reader = self.bench.reader
+        self.requests = replace(
+            self.bench.context,
+            agents=self.fleet.agents,
+            open_tracker=GithubTracker,
+            fleet_name=self.name,
+        )
         self.told: list[str] = []
         self.context = WorkContext(
             fleet=self.bench.context,
@@ -136,6 +148,14 @@ class Herd:
         """One round of the settler."""
         self.clock.advance(after)
         anyio.run(self.settler.look)
+
+    def perform(self, request: Retry | Resume | RunSchedule) -> Job:
+        """Carry out what a person asks for."""
+
+        async def main() -> Job:
+            return await perform(request, self.requests, rescue=no_rescue)
+
+        return anyio.run(main)
 
     def slots(self) -> list[Slot]:
         """Oldest first."""

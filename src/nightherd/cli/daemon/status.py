@@ -32,6 +32,7 @@ from nightherd.model.problem import Problem, Severity
 from nightherd.model.schedules.jobs import open_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
+from nightherd.model.work.item import WorkItem
 from nightherd.model.work.source import SourceState
 from nightherd.views.chat.bots import BotView, bot_row, show_bots
 from nightherd.views.fleet.fleet import AgentView, FleetView, fleet_document, show_fleet
@@ -42,6 +43,9 @@ from nightherd.views.work.work import (
     failing_source_text,
     failing_sources,
     sources_of,
+    unsettled_items,
+    unsettled_text,
+    work_item_row,
     work_source_row,
 )
 from nightherd.wiring.fleets import check_fleet
@@ -78,6 +82,7 @@ def status(invocation: Invocation) -> None:
     record, retained = find_daemon(state_dir), _retained(state_dir)
     bots = look_for_bots(state_dir, declared, record, now)
     sources = look_for_failing_sources(state_dir, declared)
+    unsettled = look_for_unsettled_issues(state_dir)
     if screen.is_json:
         cwd = invocation.cwd
         data = {
@@ -91,6 +96,7 @@ def status(invocation: Invocation) -> None:
             "failing_notify_targets": [failing_row(one) for one in unsent],
             "bots": [bot_row(one) for one in bots],
             "failing_work_sources": [work_source_row(one) for one in sources],
+            "unsettled_work": [work_item_row(one) for one in unsettled],
         }
         screen.document("status", data, now)
         return
@@ -108,6 +114,10 @@ def status(invocation: Invocation) -> None:
         screen.show(screen.out.bad(neutralise(failing_text(target, now))))
     for source in sources:
         screen.show(screen.out.bad(neutralise(failing_source_text(source, now, screen.time))))
+    for item in unsettled:
+        text = unsettled_text(item, is_anybody_there=bool(view.workers))
+        if text is not None:
+            screen.show(screen.out.bad(neutralise(text)))
     if bots:
         show_bots_table(bots, screen, now)
     if view.agents:
@@ -254,6 +264,12 @@ def look_for_failing_sources(
     """Return the declared sources of issues that cannot be asked."""
     with closing(open_reader(state_dir)) as reader:
         return failing_sources(reader, sources_of(declared.values()))
+
+
+def look_for_unsettled_issues(state_dir: Path) -> Sequence[WorkItem]:
+    """Return the issues whose jobs have ended, and whose trackers do not know it yet."""
+    with closing(open_reader(state_dir)) as reader:
+        return unsettled_items(reader)
 
 
 def look_for_failing_targets(state_dir: Path) -> Sequence[TargetState]:

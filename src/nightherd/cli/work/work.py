@@ -14,7 +14,7 @@ from nightherd.cli.invocation import Invocation, invocation_for_completion, json
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.screen.render import PAGE, Screen, neutralise, one_line, status_cell, table
 from nightherd.engine.operations.work import release_issue
-from nightherd.model.work.item import WorkId, WorkItem, WorkStatus
+from nightherd.model.work.item import WorkId, WorkItem, WorkStatus, short_id
 from nightherd.views.work.work import (
     failing_source_text,
     failing_sources,
@@ -35,7 +35,7 @@ def complete_issues(ctx: click.Context, _parameter: click.Parameter, incomplete:
     """The issues that changed last, which begin so."""
     try:
         with closing(open_reader(invocation_for_completion(ctx).state_directory())) as reader:
-            names = (_short(item) for item in reader.list_work_items(MOST))
+            names = (short_id(item.id) for item in reader.list_work_items(MOST))
             return [name for name in names if name.startswith(incomplete)]
     except Exception:  # noqa: BLE001 (an edge: a prompt that is being typed is no place for an error)
         return []
@@ -47,12 +47,16 @@ def complete_issues(ctx: click.Context, _parameter: click.Parameter, incomplete:
     entries={
         "list": Entry("nightherd.cli.work.work:list_work", "List issues that schedules took."),
         "release": Entry("nightherd.cli.work.work:release", "Release an issue."),
+        "locks": Entry("nightherd.cli.work.locks:list_locks", "List which fleet has which issue."),
+        "unlock": Entry(
+            "nightherd.cli.work.locks:unlock", "Remove the lock of a fleet that is gone."
+        ),
     },
     default="list",
     epilog="Example: nightherd work list --open",
 )
 def work() -> None:
-    """List and release issues that schedules took. An issue is released when a person gives it back."""
+    """List and release issues that schedules took, and locks among fleets. An issue is released when a person gives it back."""
 
 
 @click.command("list", epilog="Example: nightherd work list --open --json")
@@ -81,9 +85,14 @@ def list_work(invocation: Invocation, is_open: bool, limit: int) -> None:
 
 @click.command("release", epilog="Example: nightherd work release acme/app#7")
 @click.argument("issue", metavar="ISSUE", shell_complete=complete_issues)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Write nothing more to GitHub about an issue that cannot be settled.",
+)
 @json_option
 @click.pass_obj
-def release(invocation: Invocation, issue: str) -> None:
+def release(invocation: Invocation, issue: str, force: bool) -> None:
     """Release an issue. Its attempts are forgotten; ISSUE is OWNER/NAME#7, or #7 where that is clear.
 
     A job that works on it has to end first: nightherd jobs cancel JOB.
@@ -92,24 +101,24 @@ def release(invocation: Invocation, issue: str) -> None:
     refuse_agents(state_dir, "giving an issue back", "starts more jobs")
     with closing(open_reader(state_dir)) as reader:
         item = find_item(reader, issue)
-    released = anyio.run(_release, item.id, state_dir)
+    released = anyio.run(_release, item.id, state_dir, force)
     if screen.is_json:
         screen.document("work_item", work_item_row(released), system_clock().now())
         return
-    screen.show(f"{_short(released)} released")
+    screen.show(f"{short_id(released.id)} released")
     screen.flush()
     ready = released.terms.get("ready", "ready")
     if released.status is WorkStatus.SETTLING:
-        screen.say("a daemon takes it off its labels and its lock")
+        screen.say("a daemon or worker takes it off its labels and its lock")
     else:
         screen.say(neutralise(f"it is taken again when it is open and has the label {ready!r}"))
 
 
-async def _release(id: WorkId, state_dir: Path) -> WorkItem:
+async def _release(id: WorkId, state_dir: Path, is_forced: bool) -> WorkItem:
     clock = system_clock()
     state = open_store(state_dir, clock)
     try:
-        return await release_issue(id, state, clock)
+        return await release_issue(id, state, clock, is_forced=is_forced)
     finally:
         await state.close()
 
@@ -118,7 +127,7 @@ def work_table(items: Sequence[WorkItem], screen: Screen, now: datetime) -> str:
     """One line per issue."""
     rows = [
         (
-            neutralise(_short(item)),
+            neutralise(short_id(item.id)),
             status_cell(item.status.value),
             item.schedule_id,
             item.job_id or "-",
@@ -129,8 +138,3 @@ def work_table(items: Sequence[WorkItem], screen: Screen, now: datetime) -> str:
         for item in items
     ]
     return table(HEADING, rows, width=screen.width, style=screen.out, spare=SPARE)
-
-
-def _short(item: WorkItem) -> str:
-    """`OWNER/NAME#7`, with its server unless that is the public one."""
-    return item.id.partition(":")[2]

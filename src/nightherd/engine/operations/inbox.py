@@ -17,7 +17,14 @@ from nightherd.engine.operations.requests import Answer
 from nightherd.engine.operations.run_again import retry_change
 from nightherd.engine.operations.run_requests import RetryRun
 from nightherd.engine.operations.runs import get_run
-from nightherd.errors import ForbiddenError, InvalidValueError, NotFoundError, RefusedError
+from nightherd.engine.work.on_request import continue_issue, give_back
+from nightherd.errors import (
+    ForbiddenError,
+    InvalidValueError,
+    NightherdError,
+    NotFoundError,
+    RefusedError,
+)
 from nightherd.model.change import Applied, Refused, Why
 from nightherd.model.ids import JobId
 from nightherd.model.inbox.changes import AnswerItem
@@ -78,6 +85,11 @@ async def answer_item(request: Answer, agents: Agents, context: FleetContext) ->
         resume=_resumed(request, item, agents, context) if item.is_pending else None,
     )
 
+    work = None
+    if _makes_job(request, item, context):
+        ended = get_job(context.reader, _job_id(item))
+        work = await continue_issue(ended, context, key=f"inbox:{item.id}")
+
     def with_job(change: AnswerItem) -> AnswerItem:
         failed = _failed_run(request, item, context)
         if failed is not None:
@@ -88,10 +100,16 @@ async def answer_item(request: Answer, agents: Agents, context: FleetContext) ->
             return change
         agent = agents.get(item.agent or "")
         draft = retry_draft(_job_id(item), agent, context)
-        once = msgspec.structs.replace(draft, dedupe_key=f"inbox:{item.id}")
+        once = msgspec.structs.replace(draft, dedupe_key=f"inbox:{item.id}", work=work)
         return msgspec.structs.replace(change, job=job_change(once, context))
 
-    (answer,) = await apply_with_fresh_ids([with_job(change)], with_job, context.state.apply)
+    try:
+        (answer,) = await apply_with_fresh_ids([with_job(change)], with_job, context.state.apply)
+    except NightherdError:
+        await give_back(work, context)
+        raise
+    if isinstance(answer, Refused):
+        await give_back(work, context)
     match answer:
         case Applied(job=job, run_id=run_id):
             concerned = run_id or item.workflow_run_id

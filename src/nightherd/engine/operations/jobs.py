@@ -16,8 +16,9 @@ from nightherd.engine.jobs.begin import header_of
 from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.operations.agents import check_no_phase
 from nightherd.engine.operations.fork import AtEvent, ForkAt
-from nightherd.engine.operations.new_job import JobDraft, record_job
+from nightherd.engine.operations.new_job import JobDraft
 from nightherd.engine.operations.requests import Cancel, ForkOf, Retry, UpdateJob
+from nightherd.engine.work.on_request import continue_issue, record_issue_job
 from nightherd.errors import FencedError, JobNotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Answer, Refused, Why
@@ -33,14 +34,17 @@ from nightherd.views.jobs.jobs import get_job
 async def retry_job(request: Retry, agent: Agent, context: FleetContext) -> Job:
     """A new job that asks `agent` for what the ended job was asked; one for each dedupe key.
 
-    It is held to what that one was held to, and is of its schedule and in its channel. It has no parent.
+    It is held to what that one was held to, and is of its schedule and in its channel. It has no parent. The issue that
+    the job worked on is the new one's: `RefusedError` where it cannot be.
     """
     draft = replace(
         retry_draft(request.job_id, agent, context),
         dedupe_key=request.dedupe_key,
         refuses_held=request.refuses_held,
     )
-    return (await record_job(draft, context)).job
+    job = get_job(context.reader, request.job_id)
+    work = await continue_issue(job, context, key=request.dedupe_key)
+    return (await record_issue_job(replace(draft, work=work), context)).job
 
 
 def retry_draft(job_id: JobId, agent: Agent, context: FleetContext) -> JobDraft:
@@ -58,6 +62,7 @@ def retry_draft(job_id: JobId, agent: Agent, context: FleetContext) -> JobDraft:
     return JobDraft(
         agent=agent,
         prompt=texts.prompt,
+        is_filled=True,
         inputs=texts.inputs,
         schedule=schedule.name if schedule is not None else None,
         session_terms=session_terms(agent, schedule) if schedule is not None else None,

@@ -43,6 +43,7 @@ from nightherd.model.sessions.session import (
     SessionTerms,
 )
 from nightherd.model.text import fill_inputs, input_text, input_values, render
+from nightherd.model.work.changes import StartWork
 from nightherd.next_step import Action, NextStep
 
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -57,6 +58,8 @@ class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
     trigger_type: TriggerType = TriggerType.MANUAL
     trigger_id: str | None = None
     schedule: str | None = None
+    is_filled: bool = False
+    """Whether the inputs are in the prompt already: texts of other people in it are never filled in."""
     priority: int = 0
     dedupe_key: str | None = None
     channel_id: str | None = None
@@ -76,6 +79,8 @@ class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
     """The job that met a limit, when this one is to decide about it."""
     retries: JobId | None = None
     """The ended job whose work it does once more."""
+    work: StartWork | None = None
+    """The issue that it works on, taken before."""
     refuses_held: bool = False
     """Refuse the job where a suspended job holds its session and waits for a person, instead of queueing it."""
 
@@ -136,7 +141,8 @@ def prompt_of(request: JobDraft) -> str:
                 next_step=NextStep(Action.RUN_WITH_PROMPT, agent=request.agent.name),
             )
         is_typed = request.trigger_type in (TriggerType.MANUAL, TriggerType.FORK)
-        return fill_inputs(request.prompt, request.inputs) if is_typed else request.prompt
+        is_whole = request.is_filled or not is_typed
+        return request.prompt if is_whole else fill_inputs(request.prompt, request.inputs)
     if request.agent.default_prompt is not None:
         return render(request.agent.default_prompt, values_of(request.agent, request.inputs))
     raise UsageError(
@@ -196,6 +202,7 @@ def _change(request: JobDraft, prompt: str, context: FleetContext) -> SubmitJob:
         login=login_of(request.agent, context.environment),
         refuses_held=request.refuses_held,
         retries=request.retries,
+        work=request.work,
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from msgspec.structs import replace
+
 from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.limits.logins import stopped_by
@@ -12,6 +14,7 @@ from nightherd.engine.operations.new_job import JobDraft, check_admission, recor
 from nightherd.engine.operations.raise_limits import amend, check_raised, given_before
 from nightherd.engine.operations.requests import Resume, ResumeSession
 from nightherd.engine.operations.submit import GO_ON, in_fork, in_session
+from nightherd.engine.work.on_request import continue_issue, record_issue_job
 from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Applied, Refused
@@ -75,7 +78,7 @@ async def resume_job(
         )
     draft = _draft(request, agent, given)
     draft = await in_session(draft, job.session_id, context, resumed_from=job.id)
-    return (await record_job(draft, context)).job
+    return await _record_continued(draft, job, context)
 
 
 def is_done_already(job_id: JobId, dedupe_key: str | None, context: Stores) -> bool:
@@ -229,7 +232,17 @@ async def resume_session(
         except RefusedError:
             pass  # it is running already: the new job comes after it
     draft = await in_session(_draft(request, agent), session_id, context)
+    if last is not None and request.prompt is None:
+        return await _record_continued(draft, last, context)
     return (await record_job(draft, context)).job
+
+
+async def _record_continued(draft: JobDraft, job: Job, context: FleetContext) -> Job:
+    """The job that continues an ended one, with the issue of one that has not done its work."""
+    work = None
+    if job.status is not JobStatus.COMPLETED:
+        work = await continue_issue(job, context, key=draft.dedupe_key)
+    return (await record_issue_job(replace(draft, work=work), context)).job
 
 
 def _resume(job: Job, request: ResumeSession) -> Resume:

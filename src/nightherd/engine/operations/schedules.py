@@ -11,6 +11,7 @@ from nightherd.engine.contexts import FleetContext
 from nightherd.engine.operations.new_job import (
     JobDraft,
     apply_with_fresh_ids,
+    check_admission,
     job_change,
     record_job,
     values_of,
@@ -19,10 +20,12 @@ from nightherd.engine.operations.requests import RunSchedule, SetSchedule
 from nightherd.engine.operations.runs import get_workflow, run_change
 from nightherd.engine.schedules.entries import make_entry, plan
 from nightherd.engine.work.found import Found, FoundIssue, NoIssue
+from nightherd.engine.work.on_request import give_back, record_issue_job, take_next
 from nightherd.errors import AgentBlockedError, InvalidValueError, NightherdError, RefusedError
 from nightherd.model.agents.agent import WORKFLOW_PREFIX, Agent, workflow_agents
 from nightherd.model.change import Answer, FireSlot
 from nightherd.model.jobs.job import Job, TriggerType
+from nightherd.model.jobs.options import NO_OPTIONS
 from nightherd.model.schedules.due import parse_rule
 from nightherd.model.schedules.jobs import (
     channel_of,
@@ -45,19 +48,46 @@ from nightherd.ports import FleetReader
 
 
 async def run_schedule(request: RunSchedule, context: FleetContext) -> Job:
-    """Return a new job of the schedule. `InvalidValueError` when its prompt cannot be made."""
+    """Return a new job of the schedule. `InvalidValueError` when its prompt cannot be made.
+
+    One that takes issues works on the next one: `RefusedError` where there is none.
+    """
     check_makes_job(request)
     agent, schedule = find_schedule(context.agents, f"{request.agent}/{request.schedule}")
     if schedule.work is not None:
-        raise RefusedError(
-            f"{request.agent}/{request.schedule} takes its work from issues of {schedule.work.repo}, at its slots only",
-            hint=f"give an issue the label {schedule.work.ready!r}",
-            next_step=NextStep(Action.RUN_WITH_PROMPT, agent=request.agent),
-        )
+        return await _run_on_issue(request, agent, schedule, schedule.work, context)
     draft = replace(
         _draft(agent, schedule), dedupe_key=request.dedupe_key, refuses_held=request.refuses_held
     )
     return (await record_job(draft, context)).job
+
+
+async def _run_on_issue(
+    request: RunSchedule,
+    agent: Agent,
+    schedule: Schedule,
+    source: WorkSource,
+    context: FleetContext,
+) -> Job:
+    """A new job of the schedule on its next issue; `RefusedError` where there is none."""
+    check_admission(agent, schedule.name, NO_OPTIONS, context)
+    found = await take_next(agent.name, schedule.name, source, context)
+    work = StartWork(id=found.item.id, claim=found.item.claim)
+    try:
+        asked = issue_request(agent, schedule, found.source, found.issue)
+    except NightherdError:
+        await give_back(work, context)
+        raise
+    draft = replace(
+        _session_draft(agent, schedule),
+        prompt=asked.prompt,
+        is_filled=True,
+        inputs=asked.inputs,
+        dedupe_key=request.dedupe_key,
+        refuses_held=request.refuses_held,
+        work=work,
+    )
+    return (await record_issue_job(draft, context)).job
 
 
 def check_makes_job(request: RunSchedule) -> None:

@@ -17,6 +17,7 @@ from nightherd.engine.operations.agents import agents_of
 from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import NewJobRequest
+from nightherd.engine.work.on_request import settle_job
 from nightherd.errors import FencedError, NightherdError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
@@ -72,7 +73,7 @@ async def run_and_wait(
     result = await perform(request, context, rescue=rescue)
     job = result.job if isinstance(result, Submitted) else result
     on_job(job)
-    return await wait_for_job(
+    ended = await wait_for_job(
         job.id,
         agent,
         context,
@@ -82,6 +83,8 @@ async def run_and_wait(
         rescue=rescue,
         injected=injected,
     )
+    await settle_job(ended, context, on_wait)
+    return ended
 
 
 async def wait_for_job(

@@ -10,12 +10,15 @@ from nightherd.next_step import Action, NextStep
 from nightherd.ports import Clock, StateWriter
 
 
-async def release_issue(id: WorkId, state: StateWriter, clock: Clock) -> WorkItem:
+async def release_issue(
+    id: WorkId, state: StateWriter, clock: Clock, *, is_forced: bool = False
+) -> WorkItem:
     """Give the issue back and return it as it is then; its attempts are forgotten.
 
-    A claim is settled by the daemon. `RefusedError` while its job has not ended.
+    A claim is settled by a daemon or worker; with `is_forced` nothing more is written to the tracker about one that is
+    being settled. `RefusedError` while its job has not ended.
     """
-    (answer,) = await state.apply([ReleaseWork(id=id, at=clock.now())])
+    (answer,) = await state.apply([ReleaseWork(id=id, at=clock.now(), is_forced=is_forced)])
     if isinstance(answer, Applied):
         (item,) = (row for row in answer.rows if isinstance(row, WorkItem))
         return item
@@ -23,4 +26,5 @@ async def release_issue(id: WorkId, state: StateWriter, clock: Clock) -> WorkIte
         raise NotFoundError(answer.message)
     if answer.job is not None:
         raise RefusedError(answer.message, next_step=NextStep(Action.CANCEL_JOB, job=answer.job.id))
-    raise RefusedError(answer.message)
+    hint = "release it by force if it cannot be settled; then nothing more is written about it"
+    raise RefusedError(answer.message, hint=hint if answer.why is Why.STATUS else None)

@@ -19,7 +19,7 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.limits.logins import stopped_by
 from nightherd.engine.operations.schedules import DueSlot, fire_slots
 from nightherd.engine.schedules.entries import Entry, Plan, entries, plan, retire
-from nightherd.engine.work.found import Found, NoIssue
+from nightherd.engine.work.found import Found, FoundIssue, NoIssue
 from nightherd.engine.work.intake import Intake
 from nightherd.engine.workers.changed_fleet import for_fleet
 from nightherd.engine.workers.clock_watch import ClockWatch
@@ -298,9 +298,15 @@ class Scheduler:
 
     def _found_for(self, entry: Entry) -> Found | None:
         """What was found for the next job of a schedule that takes issues."""
-        if entry.schedule.work is None:
+        source = entry.schedule.work
+        if source is None:
             return None
-        return NOT_LOOKED_FOR if self._intake is None else self._intake.answer(entry.id)
+        if self._intake is None:
+            return NOT_LOOKED_FOR
+        found = self._intake.answer(entry.id)
+        # One of a source that was declared otherwise meanwhile is given back when it is looked for again.
+        is_other = isinstance(found, FoundIssue) and found.source != source
+        return None if is_other else found
 
     async def _apply(self, firings: Sequence[_Firing], now: datetime) -> None:
         answers = await fire_slots([firing.slot for firing in firings], self._context)

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 
 from nightherd.engine.work.context import (
-    HAND,
     WorkContext,
     blocked_state,
     blocked_text,
@@ -26,9 +25,16 @@ from nightherd.errors import WorkSourceError
 from nightherd.model.change import Applied, Change, Refused
 from nightherd.model.ids import RandomText
 from nightherd.model.text import counted
-from nightherd.model.work.changes import HoldWork, LoseWork, ReserveWork, StepWork
-from nightherd.model.work.issue import Issue, why_not_taken
+from nightherd.model.work.changes import (
+    HoldWork,
+    LoseWork,
+    ReserveWork,
+    SettleWork,
+    StepWork,
+)
+from nightherd.model.work.issue import Issue, has_label, why_not_taken
 from nightherd.model.work.item import (
+    HAND,
     WITHOUT_JOB,
     WorkItem,
     WorkOutcome,
@@ -66,7 +72,7 @@ async def find_issue(
 ) -> FoundIssue | NoIssue | BusyIssue:
     """Claim an issue for a job of the schedule. Continues what a killed process began for the same schedule.
 
-    `is_wanted` is asked right before an issue is taken: another process may have decided the slot.
+    For one that a person asks for what others have begun is left to them. `is_wanted` is asked right before an issue is taken: another process may have decided the slot.
     """
     state = blocked_state(source.id, context)
     if state is not None:
@@ -86,7 +92,7 @@ async def _find(
     is_wanted: Callable[[], bool],
 ) -> FoundIssue | NoIssue | BusyIssue:
     tracker = context.tracker(source)
-    for item in _begun(agent, schedule, context):
+    for item in () if context.is_for_one else _begun(agent, schedule, context):
         if not await take_in_hand(item, context):
             return BusyIssue(by=item.step_by or "another process")
         if item.terms != source.terms():
@@ -122,8 +128,8 @@ async def _find_new(
         if reason is None:
             if not is_wanted():
                 return DECIDED
-            item = _new_item(agent, schedule, source, issue, context)
-            reserved = await _reserve(item, context)
+            item = new_item(agent, schedule, source, issue, context)
+            reserved = await reserve(item, context)
             if isinstance(reserved, BusyIssue):
                 return reserved
             if reserved is None:
@@ -133,7 +139,7 @@ async def _find_new(
                 except WorkSourceError as error:
                     # May be about this issue alone: the next one shows.
                     refused += 1
-                    if error.kind != SourceStatus.REFUSED or refused >= REFUSALS:
+                    if not is_about_one_issue(error) or refused >= REFUSALS:
                         raise
                     found = error.message
                 if isinstance(found, FoundIssue):
@@ -166,7 +172,7 @@ async def _ready_issues(source: WorkSource, tracker: WorkTracker) -> AsyncIterat
             return
 
 
-def _new_item(
+def new_item(
     agent: str, schedule: str, source: WorkSource, issue: Issue, context: WorkContext
 ) -> WorkItem:
     now = context.now()
@@ -190,16 +196,24 @@ def new_claim(random_text: RandomText) -> str:
     return random_text(CLAIM_LENGTH)
 
 
-async def _reserve(item: WorkItem, context: WorkContext) -> BusyIssue | str | None:
+def is_about_one_issue(error: WorkSourceError) -> bool:
+    """Whether another issue of the source may fare better."""
+    return error.kind == SourceStatus.REFUSED and error.wait_s is None
+
+
+async def reserve(
+    item: WorkItem, context: WorkContext, *, is_asked: bool = False
+) -> BusyIssue | str | None:
     """Make the issue's row this schedule's; why it is not otherwise."""
     now = item.reserved_at
     step = StepWork(id=item.id, claim=item.claim, by=context.by, at=now, until=now + HAND)
-    answer, _ = await context.fleet.state.apply([ReserveWork(item=item), step])
+    answer, _ = await context.fleet.state.apply([ReserveWork(item=item, is_asked=is_asked), step])
     if isinstance(answer, Applied):
         context.probe("work.reserved")
         return None
     known = context.fleet.reader.find_work_item(item.id)
-    if known is not None and known.status in WITHOUT_JOB and known.schedule_id == item.schedule_id:
+    is_same = known is not None and known.schedule_id == item.schedule_id
+    if known is not None and is_same and known.status in WITHOUT_JOB and not context.is_for_one:
         return BusyIssue(by=known.step_by or "another process")
     return answer.message or "it is taken"
 
@@ -209,30 +223,48 @@ async def _claim_or_end(
 ) -> FoundIssue | str:
     """Make the issue ours; why not, when it cannot be. A claim that fails midway is given back."""
     try:
-        return await _claim(item, source, tracker, context)
+        return await claim(item, source, tracker, context, _why_not_ours)
     except WorkSourceError:
         await end_claim(item, WorkOutcome.UNUSED, context)
         raise
 
 
-async def _claim(
-    item: WorkItem, source: WorkSource, tracker: WorkTracker, context: WorkContext
+WhyNot = Callable[[Issue, WorkItem, WorkSource], str | None]
+"""Says why an issue is no work although it is ours."""
+
+
+async def claim(
+    item: WorkItem,
+    source: WorkSource,
+    tracker: WorkTracker,
+    context: WorkContext,
+    why_not: WhyNot,
 ) -> FoundIssue | str:
+    """Make a reserved issue ours for all fleets; why not, when it cannot be."""
     if source.lock:
-        lock = await tracker.take_lock(item.issue, item.claim, context.fleet_name, context.now())
+        try:
+            lock = await tracker.take_lock(
+                item.issue, item.claim, context.fleet_name, context.now()
+            )
+        except WorkSourceError as error:
+            if error.kind in (SourceStatus.REFUSED, SourceStatus.MISSING):
+                await _drop_new(item, context)
+            raise
         context.probe("work.locked")
         if not lock.is_ours:
             return await _lose(item, f"{lock.holder or 'another fleet'} has it", context)
     # Read once it is ours: what the list said may be old.
     issue = await tracker.find_issue(item.issue)
-    reason = "it is gone" if issue is None else _why_not_ours(issue, item, source)
+    reason = "it is gone" if issue is None else why_not(issue, item, source)
     if issue is None or reason is not None:
         await end_claim(item, WorkOutcome.UNUSED, context)
         return reason or "it is gone"
     if not await take_in_hand(item, context) or not await note(item, context, is_labelled=True):
         return "it is in other hands by now"
     context.probe("work.noted")
-    await tracker.add_label(item.issue, source.in_progress)
+    if not await tracker.add_label(item.issue, source.in_progress):
+        await end_claim(item, WorkOutcome.UNUSED, context)
+        return "it is gone"
     context.probe("work.labelled")
     await tracker.remove_label(item.issue, source.ready)
     context.probe("work.unready")
@@ -243,6 +275,9 @@ def _why_not_ours(issue: Issue, item: WorkItem, source: WorkSource) -> str | Non
     """Why the issue is no work although it is ours; labels that we may have put there are no reason."""
     if not item.is_labelled:
         return why_not_taken(issue, source)
+    if not has_label(issue, source.in_progress) and not has_label(issue, source.ready):
+        # We add the one before we remove the other: a person has taken it off.
+        return f"it has no label {source.ready!r}"
     ours = {source.in_progress.casefold(), source.ready.casefold()}
     others = tuple(label for label in issue.labels if label.casefold() not in ours)
     as_before = Issue(
@@ -253,6 +288,17 @@ def _why_not_ours(issue: Issue, item: WorkItem, source: WorkSource) -> str | Non
         is_pull_request=issue.is_pull_request,
     )
     return why_not_taken(as_before, source)
+
+
+async def _drop_new(item: WorkItem, context: WorkContext) -> None:
+    """Let go of an issue whose lock was refused: nothing was written about it, so nothing is to be taken back."""
+    is_new = item.step_by is None  # else a lock may be left of what was begun before
+    if is_new and await take_in_hand(item, context):
+        now = context.now()
+        release = SettleWork(
+            id=item.id, claim=item.claim, at=now, status=WorkStatus.RELEASED, not_before=now
+        )
+        await context.fleet.state.apply([release])
 
 
 async def _lose(item: WorkItem, reason: str, context: WorkContext) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nightherd.model.jobs.job import Job, JobTexts
-from nightherd.model.text import counted, shorten
+from nightherd.model.text import counted, shorten, whole_text
 from nightherd.model.work.item import WorkItem, WorkOutcome
 from nightherd.model.work.source import WorkSource
 
@@ -21,29 +23,39 @@ def marker_of(item: WorkItem) -> str:
 
 
 def comment_text(
-    item: WorkItem, source: WorkSource, job: Job | None, texts: JobTexts | None
+    item: WorkItem,
+    source: WorkSource,
+    job: Job | None,
+    texts: JobTexts | None,
+    mask: Callable[[str], str],
 ) -> str | None:
-    """The comment, not masked yet; None where there is nothing to say."""
-    said = _result(item, source, job, texts)
+    """The comment, masked; None where there is nothing to say."""
+    said = _result(item, source, job, texts, mask)
     if said is None:
         return None
     name = "" if job is None else f"\n\n<sub>nightherd, agent {job.agent}, {job.id}</sub>"
-    return f"{marker_of(item)}\n{said}{name}"
+    # No tracker takes NUL.
+    return whole_text(f"{marker_of(item)}\n{said}{name}").replace("\0", "")
 
 
 def _result(
-    item: WorkItem, source: WorkSource, job: Job | None, texts: JobTexts | None
+    item: WorkItem,
+    source: WorkSource,
+    job: Job | None,
+    texts: JobTexts | None,
+    mask: Callable[[str], str],
 ) -> str | None:
     match item.outcome:
         case WorkOutcome.SUCCESS:
-            answer = _answer(job, texts)
+            # Masked before it is cut: half a secret is not recognised, and what stands for one is longer.
+            answer = mask(_answer(job, texts))
             return (
                 shorten(answer, TEXT_LIMIT)
                 if answer
                 else "The job has succeeded, without an answer."
             )
         case WorkOutcome.FAILURE:
-            return f"The job has failed{_why(job)}.\n\n{_what_now(item, source)}"
+            return f"The job has failed{_why(job, mask)}.\n\n{_what_now(item, source)}"
         case WorkOutcome.CANCELLED:
             return f"The job was cancelled.\n\n{_by_hand(source)}"
         case _:
@@ -56,11 +68,12 @@ def _answer(job: Job | None, texts: JobTexts | None) -> str:
     return (job.summary or "").strip() if job is not None else ""
 
 
-def _why(job: Job | None) -> str:
+def _why(job: Job | None, mask: Callable[[str], str]) -> str:
     if job is None:
         return ""
     reason = "" if job.exit_reason is None else f" ({job.exit_reason})"
-    return f"{reason}: {shorten(job.error, ERROR_LIMIT).rstrip('.')}" if job.error else reason
+    error = mask(job.error or "")
+    return f"{reason}: {shorten(error, ERROR_LIMIT).rstrip('.')}" if error else reason
 
 
 def _what_now(item: WorkItem, source: WorkSource) -> str:

@@ -14,13 +14,11 @@ from nightherd.model.change import Applied
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.text import time_text
 from nightherd.model.work.changes import EndWork, NoteWork, SetSourceState, StepWork
-from nightherd.model.work.item import WorkItem, WorkOutcome
+from nightherd.model.work.item import HAND, WorkItem, WorkOutcome, lies_ahead
 from nightherd.model.work.source import SourceState, SourceStatus, WorkSource
 from nightherd.ports import Probe, no_probe
 from nightherd.ports.work import OpenTracker, WorkTracker
 
-HAND = timedelta(seconds=60)
-"""How long one process has an issue in hand before another may take it up. No request takes as long as this."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 900.0
 REFUSED_PAUSE_S = 300.0
 """How long a source is left alone that refuses: a token or a repository has to be put right by a person."""
@@ -36,6 +34,8 @@ class WorkContext(msgspec.Struct, kw_only=True):
     fleet_name: str
     """What other fleets read about who has an issue."""
     probe: Probe = no_probe
+    is_for_one: bool = False
+    """Whether it does one thing that a person asked for. What such a process lacks is no trouble of the fleet."""
     trackers: dict[WorkSource, WorkTracker] = msgspec.field(default_factory=dict)
     """Those that were opened: each remembers what it was answered last."""
 
@@ -117,8 +117,10 @@ async def end_claim(item: WorkItem, outcome: WorkOutcome, context: WorkContext) 
 def blocked_state(source_id: str, context: WorkContext) -> SourceState | None:
     """How the source is doing while it may not be asked; None when it may."""
     state = find_source_state(source_id, context)
-    if state is None or state.blocked_until is None or state.blocked_until <= context.now():
+    if state is None or not lies_ahead(state.blocked_until, context.now()):
         return None
+    if context.is_for_one and state.status is not SourceStatus.LIMITED:
+        return None  # this process may have what the others lack
     return state
 
 
@@ -147,6 +149,8 @@ async def note_failure(source_id: str, error: WorkSourceError, context: WorkCont
         failures=failures,
         open_issues=None if known is None else known.open_issues,
     )
+    if context.is_for_one and status is not SourceStatus.LIMITED:
+        return replace(state, blocked_until=None)
     await context.fleet.state.apply([SetSourceState(state=state)])
     if known is None or known.status is not status:
         line = LogLine(
@@ -161,11 +165,11 @@ async def note_failure(source_id: str, error: WorkSourceError, context: WorkCont
 
 
 def _pause_s(error: WorkSourceError, status: SourceStatus, failures: int) -> float:
-    if error.wait_s is not None:
-        return error.wait_s
+    growing = float(min(FIRST_PAUSE_S * 2 ** min(failures - 1, 10), LONGEST_PAUSE_S))
     if status in (SourceStatus.REFUSED, SourceStatus.MISSING):
-        return REFUSED_PAUSE_S
-    return float(min(FIRST_PAUSE_S * 2 ** min(failures - 1, 10), LONGEST_PAUSE_S))
+        return error.wait_s or REFUSED_PAUSE_S
+    # A limit that stays although its time is over wants longer pauses too.
+    return max(error.wait_s or 0.0, growing) if failures > 1 else error.wait_s or growing
 
 
 async def note_success(

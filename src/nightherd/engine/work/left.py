@@ -24,18 +24,18 @@ class LeftIssues:
 
     def __init__(self, context: WorkContext) -> None:
         self._context = context
-        self._looked_at: dict[str, datetime] = {}
+        self._looked_at: dict[WorkSource, datetime] = {}
 
     async def look(self, sources: Sequence[WorkSource]) -> None:
         """Make issues ready again that nobody works on, where their source says so and it is time."""
         now = self._context.now()
         for source in sources:
-            last = self._looked_at.get(source.id)
-            if not source.cleanup_in_progress or (last is not None and now < last + EVERY):
+            last = self._looked_at.get(source)
+            if not source.cleanup_in_progress or (last is not None and last <= now < last + EVERY):
                 continue
             if blocked_state(source.id, self._context) is not None:
                 continue
-            self._looked_at[source.id] = now
+            self._looked_at[source] = now
             try:
                 await release_left(source, self._context)
             except WorkSourceError as error:
@@ -73,7 +73,7 @@ async def _is_left(
     item = context.fleet.reader.find_work_item(work_id(source.id, issue.number))
     if item is not None and (item.is_open or item.status is WorkStatus.FAILED):
         return False  # it is ours, or keeps its label because its job failed
-    if source.lock and await tracker.has_lock(issue.number):
+    if source.lock and await tracker.find_lock(issue.number) is not None:
         return False
     # The list may be old, and the issue may have been made ready and taken since.
     current = await tracker.find_issue(issue.number)

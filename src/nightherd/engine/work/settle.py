@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from nightherd.engine.work.claim import is_about_one_issue
 from nightherd.engine.work.comments import comment_text, marker_of, will_be_retried
 from nightherd.engine.work.context import (
     REFUSED_PAUSE_S,
@@ -24,6 +25,7 @@ from nightherd.model.change import Applied
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.log import LogLevel
 from nightherd.model.work.changes import EndWork, SettleWork
+from nightherd.model.work.issue import has_label
 from nightherd.model.work.item import WorkItem, WorkOutcome, WorkStatus
 from nightherd.model.work.source import OnSuccess, SourceStatus, WorkSource, source_of
 from nightherd.ports.work import WorkTracker
@@ -33,14 +35,12 @@ OUTCOMES = {
     JobStatus.FAILED: WorkOutcome.FAILURE,
     JobStatus.CANCELLED: WorkOutcome.CANCELLED,
 }
-CLOCK_LEEWAY = timedelta(days=1)
+CLOCK_LEEWAY = timedelta(days=7)
 """How far the tracker's clock may be from ours when a comment is looked for."""
 QUIET = timedelta(minutes=1)
 """How long an issue is not taken again: what the tracker lists may be old."""
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
 """How long a failed issue waits for its next attempt: doubled from attempt to attempt."""
-COMMENT_TRIES = 5
-"""After so many refusals an issue is settled without its comment: it may take none any more."""
 
 
 async def end_finished(item: WorkItem, context: WorkContext) -> bool:
@@ -84,9 +84,13 @@ async def _next_try(
     error: WorkSourceError, source: WorkSource, context: WorkContext
 ) -> datetime | None:
     """When the item is tried again. What is refused about one issue is no reason to leave the source alone."""
-    if error.kind == SourceStatus.REFUSED:
-        return context.now() + timedelta(seconds=REFUSED_PAUSE_S)
-    return (await note_failure(source.id, error, context)).blocked_until
+    due_at: datetime | None
+    if is_about_one_issue(error):
+        due_at = context.now() + timedelta(seconds=REFUSED_PAUSE_S)
+    else:
+        due_at = (await note_failure(source.id, error, context)).blocked_until
+    # What a person's command lacks, the next process may have.
+    return None if context.is_for_one and error.kind != SourceStatus.LIMITED else due_at
 
 
 async def _comment(
@@ -98,26 +102,30 @@ async def _comment(
     reader = context.fleet.reader
     job: Job | None = None if item.job_id is None else reader.find_job(item.job_id)
     texts = None if job is None else reader.find_texts(job.id)
-    text = comment_text(item, source, job, texts)
+    text = comment_text(item, source, job, texts, context.masked)
     comment_id: str | None = None
     if text is not None:
-        comment_id = await tracker.find_comment(
-            item.issue, marker_of(item), item.reserved_at - CLOCK_LEEWAY
-        )
+        since = min(item.reserved_at, context.now()) - CLOCK_LEEWAY
+        comment_id = await tracker.find_comment(item.issue, marker_of(item), since)
         if comment_id is None:
             if not await take_in_hand(item, context):
                 return False
             context.probe("work.commenting")
             try:
-                comment_id = await tracker.comment(item.issue, context.masked(text))
+                comment_id = await tracker.comment(item.issue, text)
             except WorkSourceError as error:
-                is_final = error.kind == SourceStatus.REFUSED and item.tries >= COMMENT_TRIES
-                if not is_final:
+                if not (is_about_one_issue(error) and await _is_locked(item, tracker)):
                     raise
                 message = f"{item.id} is settled without a comment: {error.message}"
                 context.log("work.trouble", item, message, LogLevel.WARNING)
             context.probe("work.commented")
     return await note(item, context, is_told=True, comment_id=comment_id or None)
+
+
+async def _is_locked(item: WorkItem, tracker: WorkTracker) -> bool:
+    """Whether the issue takes no comments, whatever the token may do."""
+    issue = await tracker.find_issue(item.issue)
+    return issue is not None and issue.is_locked
 
 
 async def _relabel(
@@ -127,31 +135,49 @@ async def _relabel(
     if item.is_relabelled:
         return True
     if item.is_labelled:
-        if not await take_in_hand(item, context):
+        if not await _put_labels(item, source, tracker, context):
             return False
-        await _put_labels(item, source, tracker)
         context.probe("work.relabelled")
         if item.outcome is WorkOutcome.SUCCESS and source.on_success is OnSuccess.CLOSE:
+            if not await take_in_hand(item, context):
+                return False
             await tracker.close(item.issue)
             context.probe("work.closed")
     return await note(item, context, is_relabelled=True)
 
 
-async def _put_labels(item: WorkItem, source: WorkSource, tracker: WorkTracker) -> None:
-    """The next label first, so that the issue is never without one that says where it stands."""
-    if will_be_retried(item, source):
-        issue = await tracker.find_issue(item.issue)
-        if issue is None or not issue.is_open:
-            await tracker.remove_label(item.issue, source.in_progress)
-            return
-        await tracker.add_label(item.issue, source.ready)
-    elif item.outcome is WorkOutcome.SUCCESS and source.done is not None:
-        await tracker.add_label(item.issue, source.done)
-    elif item.outcome is WorkOutcome.FAILURE and source.failed is not None:
-        await tracker.add_label(item.issue, source.failed)
+async def _put_labels(
+    item: WorkItem, source: WorkSource, tracker: WorkTracker, context: WorkContext
+) -> bool:
+    """The next label first, so that the issue is never without one that says where it stands.
+
+    False when the issue is in other hands by now.
+    """
+    label = await _next_label(item, source, tracker)
+    if label is not None:
+        if not await take_in_hand(item, context):
+            return False
+        await tracker.add_label(item.issue, label)
     if item.outcome is WorkOutcome.FAILURE and not source.cleanup_on_failure:
-        return
+        return True
+    if not await take_in_hand(item, context):
+        return False
     await tracker.remove_label(item.issue, source.in_progress)
+    return True
+
+
+async def _next_label(item: WorkItem, source: WorkSource, tracker: WorkTracker) -> str | None:
+    """The label that says what comes next; None where there is none."""
+    if not will_be_retried(item, source):
+        ended = {WorkOutcome.SUCCESS: source.done, WorkOutcome.FAILURE: source.failed}
+        return None if item.outcome is None else ended.get(item.outcome)
+    issue = await tracker.find_issue(item.issue)
+    if issue is None or not issue.is_open:
+        return None
+    is_marked = has_label(issue, source.in_progress) or has_label(issue, source.ready)
+    # Without either, a person has taken it off; only one who gives it back wants it ready all the same.
+    is_unwanted = item.outcome is WorkOutcome.UNUSED and not is_marked
+    return None if is_unwanted else source.ready
 
 
 async def _unlock(

@@ -9,14 +9,21 @@ from datetime import datetime, timedelta
 import anyio
 
 from nightherd.engine.contexts import FleetContext
-from nightherd.engine.work.context import HAND, WorkContext, end_claim, forgive_refusals
+from nightherd.engine.work.context import WorkContext, end_claim, forgive_refusals
 from nightherd.engine.work.left import LeftIssues
 from nightherd.engine.work.settle import end_finished, settle
 from nightherd.errors import message_of, unwrapped
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.retry import Backoff
-from nightherd.model.work.item import WITHOUT_JOB, WorkItem, WorkOutcome, WorkStatus
-from nightherd.views.work.work import sources_of
+from nightherd.model.work.item import (
+    HAND,
+    WITHOUT_JOB,
+    WorkItem,
+    WorkOutcome,
+    WorkStatus,
+    lies_ahead,
+)
+from nightherd.views.work.work import every_source
 
 INTERVAL_S = 1.0
 IDLE_S = 15.0
@@ -37,7 +44,7 @@ class Settler:
         self._report = report
         self._backoff = Backoff()
         self._left = LeftIssues(context)
-        self._sources = tuple(sources_of(fleet.agents.values()).values())
+        self._sources = every_source(fleet.agents.values())
         self._is_leaving = False
         self._may_forgive = True
         self._changed = anyio.Event()
@@ -45,7 +52,7 @@ class Settler:
     def adopt(self, fleet: Fleet, context: FleetContext) -> None:
         """From now on the fleet is this one."""
         self._context.fleet = context
-        self._sources, self._may_forgive = tuple(sources_of(fleet.agents.values()).values()), True
+        self._sources, self._may_forgive = every_source(fleet.agents.values()), True
         self._changed.set()
 
     def leave(self) -> None:
@@ -81,20 +88,26 @@ class Settler:
         return INTERVAL_S if is_busy or self._sources else IDLE_S
 
     async def look(self) -> bool:
-        """Do what can be done now; return whether any issue is taken."""
+        """Do what can be done now; return whether any issue is taken. What fails for one keeps no other from its turn."""
         items = self._context.fleet.reader.open_work_items()
         by_source: dict[str, list[WorkItem]] = defaultdict(list)
         for item in items:
             by_source[item.source].append(item)
+        failures: list[Exception] = []
         async with anyio.create_task_group() as tasks:
             for of_source in by_source.values():
-                tasks.start_soon(self._look_at, of_source)
+                tasks.start_soon(self._look_at, of_source, failures)
+        if failures:
+            raise failures[0]
         return bool(items)
 
-    async def _look_at(self, items: Sequence[WorkItem]) -> None:
+    async def _look_at(self, items: Sequence[WorkItem], failures: list[Exception]) -> None:
         """The issues of one source, one after the other."""
         for item in items:
-            await self._advance(item)
+            try:
+                await self._advance(item)
+            except Exception as error:  # noqa: BLE001 (an edge: reported by the round)
+                failures.append(error)
 
     async def _advance(self, item: WorkItem) -> None:
         context = self._context
@@ -105,9 +118,9 @@ class Settler:
         current = context.fleet.reader.find_work_item(item.id)
         if current is None or current.status is not WorkStatus.SETTLING:
             return
-        if current.due_at is None or current.due_at <= context.now():
+        if not lies_ahead(current.due_at, context.now()):
             await settle(current, context)
 
     def _is_abandoned(self, item: WorkItem) -> bool:
         until: datetime = (item.step_until or item.changed_at + HAND) + ABANDONED
-        return until <= self._context.now()
+        return not lies_ahead(until, self._context.now(), HAND + ABANDONED)

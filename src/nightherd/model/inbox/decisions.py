@@ -43,6 +43,7 @@ from nightherd.model.jobs.decisions import submit
 from nightherd.model.jobs.job import CHILD_WAITS, Job, JobStatus, SuspendReason
 from nightherd.model.jobs.suspend_decisions import fail, resume
 from nightherd.model.text import shorten
+from nightherd.model.work.decisions import with_work
 
 LIMITED = frozenset({SuspendReason.LIMIT, SuspendReason.BUDGET})
 NIGHTHERD = "nightherd"
@@ -165,7 +166,7 @@ def _effect(change: AnswerItem, item: InboxItem, rows: Rows) -> Applied | Refuse
     if change.run is not None:
         return Applied(rows=(), run_id=change.run.run.id, then=(change.run,))
     if change.job is not None:
-        return submit(change.job, rows)
+        return with_work(submit(change.job, rows), change.job, rows)
     if change.resume is not None:
         return resume(change.resume, rows)
     if item.kind is ItemKind.LIMIT and change.verdict is Verdict.REJECT and item.job_id is not None:

@@ -15,6 +15,7 @@ from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.sessions.session import Session
 from nightherd.model.usage import Totals
+from nightherd.model.work.changes import StartWork
 
 
 class SubmitJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,8 @@ class SubmitJob(msgspec.Struct, frozen=True, kw_only=True):
     refuses_held: bool = False
     retries: JobId | None = None
     """The ended job whose work it does once more."""
+    work: StartWork | None = None
+    """The issue that it works on, taken before."""
 
 
 class StartExecution(msgspec.Struct, frozen=True, kw_only=True):

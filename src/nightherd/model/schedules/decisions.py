@@ -30,7 +30,7 @@ from nightherd.model.schedules.schedule import (
 )
 from nightherd.model.sessions.order import advice_on_suspended, held_text
 from nightherd.model.sessions.order_decisions import holder_of
-from nightherd.model.work.decisions import started
+from nightherd.model.work.decisions import started, with_work
 from nightherd.model.workflows.conductor import decisions as runs
 from nightherd.model.workflows.conductor.changes import StartRun
 from nightherd.model.workflows.run import RunStatus
@@ -43,7 +43,7 @@ MOST_RUNS = 100
 
 def submit(change: SubmitJob, rows: Rows) -> Answer:
     """A new job; when it is a schedule's, that one runs from now on."""
-    answer = jobs.submit(change, rows)
+    answer = with_work(jobs.submit(change, rows), change, rows)
     if isinstance(answer, Applied) and change.login is not None:
         answer = _with_login(answer, change.job.agent, change.login, rows)
     if isinstance(answer, Refused) or change.job.schedule is None:

@@ -6,14 +6,19 @@ from datetime import datetime
 
 import msgspec
 
+from nightherd.model.ids import JobId
 from nightherd.model.work.item import WorkId, WorkItem, WorkOutcome, WorkStatus
 from nightherd.model.work.source import SourceState
 
 
 class ReserveWork(msgspec.Struct, frozen=True, kw_only=True):
-    """Take an issue for this fleet. Refused while it is taken, and before it may be taken again."""
+    """Take an issue for this fleet. Refused while it is taken, and before it may be taken again.
+
+    With `is_asked` a person wants it now, so that it need not wait.
+    """
 
     item: WorkItem
+    is_asked: bool = False
 
 
 class StepWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,10 +51,14 @@ class LoseWork(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StartWork(msgspec.Struct, frozen=True, kw_only=True):
-    """The issue of a slot's job; part of `FireSlot`."""
+    """The issue of a new job; part of what records the job.
+
+    The issue is held for it, or was the issue of the ended job `after`, which the new one does once more.
+    """
 
     id: WorkId
     claim: str
+    after: JobId | None = None
 
 
 class EndWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +86,7 @@ class NoteWork(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettleWork(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything was told: the issue is done, given up, or ready again."""
+    """Everything was told, or nothing was to be: the issue is done, given up, or ready again."""
 
     id: WorkId
     claim: str
@@ -89,11 +98,13 @@ class SettleWork(msgspec.Struct, frozen=True, kw_only=True):
 class ReleaseWork(msgspec.Struct, frozen=True, kw_only=True):
     """A person gives an issue back: it may be taken at once, and its attempts are forgotten.
 
-    Refused while its job has not ended.
+    Refused while its job has not ended. With `is_forced` one that is being settled is released as well: nothing more is
+    written to the tracker about it.
     """
 
     id: WorkId
     at: datetime
+    is_forced: bool = False
 
 
 class SetSourceState(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.jobs.changes import SubmitJob
 from nightherd.model.jobs.job import Job
 from nightherd.model.text import shorten
 from nightherd.model.work.changes import (
@@ -24,6 +25,7 @@ from nightherd.model.work.changes import (
 )
 from nightherd.model.work.item import (
     ERROR_LIMIT,
+    HAND,
     TITLE_LIMIT,
     WITHOUT_JOB,
     WORK_LIFECYCLE,
@@ -31,6 +33,7 @@ from nightherd.model.work.item import (
     WorkItem,
     WorkOutcome,
     WorkStatus,
+    lies_ahead,
 )
 from nightherd.model.work.source import SourceState
 
@@ -46,7 +49,7 @@ def reserve(change: ReserveWork, rows: Rows) -> Answer:
     if known.is_open:
         who = f"{known.schedule_id} has {known.id} ({known.status})"
         return Refused(why=Why.DUPLICATE, message=who)
-    if known.not_before is not None and known.not_before > item.reserved_at:
+    if not change.is_asked and lies_ahead(known.not_before, item.reserved_at):
         return Refused(why=Why.TOO_EARLY, message=f"{known.id} may not be taken again yet")
     WORK_LIFECYCLE.check(known.status, item.status)
     # Made ready again after it was done or given up: it begins anew.
@@ -71,8 +74,7 @@ def step(change: StepWork, rows: Rows) -> Answer:
 
 
 def _is_in_other_hands(item: WorkItem, by: str, at: datetime) -> bool:
-    until = item.step_until
-    return item.step_by not in (None, by) and until is not None and until > at
+    return item.step_by not in (None, by) and lies_ahead(item.step_until, at, HAND)
 
 
 def hold(change: HoldWork, rows: Rows) -> Answer:
@@ -103,9 +105,13 @@ def started(start: StartWork, job: Job, at: datetime, rows: Rows) -> WorkItem | 
     item = _claimed(start.id, start.claim, rows)
     if isinstance(item, Refused):
         return item
-    if item.status is not WorkStatus.HELD:
+    is_continued = item.status is WorkStatus.WORKING and item.job_id == start.after
+    if is_continued and _open_job(item, rows) is None:
+        working = replace(item, changed_at=at, tries=0, last_error=None, due_at=None)
+    elif item.status is WorkStatus.HELD:
+        working = _moved(item, WorkStatus.WORKING, at)
+    else:
         return Refused(why=Why.STALE, message=f"{item.id} is {item.status}")
-    working = _moved(item, WorkStatus.WORKING, at)
     return replace(
         working,
         agent=job.agent,
@@ -113,6 +119,16 @@ def started(start: StartWork, job: Job, at: datetime, rows: Rows) -> WorkItem | 
         attempts=item.attempts + 1,
         job_id=job.id,
     )
+
+
+def with_work(answer: Answer, change: SubmitJob, rows: Rows) -> Answer:
+    """The answer to a new job, with the issue that it works on; refused where the issue is not for it any more."""
+    if change.work is None or not isinstance(answer, Applied) or answer.job is None:
+        return answer
+    item = started(change.work, answer.job, change.job.created_at, rows)
+    if isinstance(item, Refused):
+        return replace(item, why=Why.NO_WORK)
+    return replace(answer, rows=(*answer.rows, item))
 
 
 def end(change: EndWork, rows: Rows) -> Answer:
@@ -172,8 +188,11 @@ def release(change: ReleaseWork, rows: Rows) -> Answer:
     if busy is not None:
         message = f"{item.id} has a job that has not ended: {busy.id}"
         return Refused(why=Why.SESSION_BUSY, message=message, job=busy)
-    if item.status is WorkStatus.SETTLING:
+    if item.status is WorkStatus.SETTLING and not change.is_forced:
         return Refused(why=Why.STATUS, message=f"{item.id} is being settled already")
+    if item.status is WorkStatus.SETTLING:
+        dropped = _moved(item, WorkStatus.RELEASED, change.at)
+        return Applied(rows=(replace(dropped, attempts=0, not_before=None),))
     if item.status in WITHOUT_JOB or item.status is WorkStatus.WORKING:
         settling = _moved(item, WorkStatus.SETTLING, change.at)
         outcome = WorkOutcome.RELEASED

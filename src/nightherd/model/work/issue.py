@@ -17,10 +17,12 @@ class Issue(msgspec.Struct, frozen=True, kw_only=True):
     author: str = ""
     is_open: bool = True
     is_pull_request: bool = False
+    is_locked: bool = False
+    """Whether it takes no comments."""
 
 
 class IssuePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Some issues, the oldest first."""
+    """Some issues, the oldest first, without their texts."""
 
     issues: tuple[Issue, ...]
     has_more: bool = False
@@ -31,6 +33,28 @@ class LockAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     is_ours: bool
     holder: str = ""
+
+
+class IssueLock(msgspec.Struct, frozen=True, kw_only=True):
+    """Who has an issue among all fleets, as its lock says."""
+
+    number: int
+    lock: str = ""
+    """The claim; empty for a ref that no fleet has made."""
+    fleet: str = ""
+    since: str = ""
+
+
+class LockPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some locks."""
+
+    locks: tuple[IssueLock, ...]
+    has_more: bool = False
+
+
+def has_label(issue: Issue, label: str) -> bool:
+    """Whether the issue has the label; trackers ignore case."""
+    return label.casefold() in {one.casefold() for one in issue.labels}
 
 
 def why_not_taken(issue: Issue, source: WorkSource) -> str | None:

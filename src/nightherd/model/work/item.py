@@ -7,7 +7,7 @@ anything is written to the tracker, and each step that was taken there is noted 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NewType
 
@@ -18,6 +18,10 @@ from nightherd.model.lifecycle import Lifecycle
 
 WorkId = NewType("WorkId", str)
 
+HAND = timedelta(seconds=60)
+"""How long one process has an issue in hand before another may take it up. No request takes as long as this."""
+LONGEST_WAIT = timedelta(days=1)
+"""No wait is longer than this: one that is was noted before a clock was set back."""
 TITLE_LIMIT = 200
 ERROR_LIMIT = 300
 
@@ -45,7 +49,10 @@ class WorkStatus(StrEnum):
 WORK_LIFECYCLE = Lifecycle(
     "work item",
     {
-        WorkStatus.RESERVED: frozenset({WorkStatus.HELD, WorkStatus.LOST, WorkStatus.SETTLING}),
+        # Released at once where the tracker refused the lock: nothing was written there.
+        WorkStatus.RESERVED: frozenset(
+            {WorkStatus.HELD, WorkStatus.LOST, WorkStatus.SETTLING, WorkStatus.RELEASED}
+        ),
         WorkStatus.HELD: frozenset({WorkStatus.WORKING, WorkStatus.SETTLING}),
         WorkStatus.WORKING: frozenset({WorkStatus.SETTLING}),
         WorkStatus.SETTLING: frozenset({WorkStatus.DONE, WorkStatus.FAILED, WorkStatus.RELEASED}),
@@ -123,6 +130,16 @@ class WorkItem(msgspec.Struct, frozen=True, kw_only=True):
     def schedule_id(self) -> str:
         """`AGENT/NAME` of the schedule that took it."""
         return f"{self.agent}/{self.schedule}"
+
+
+def lies_ahead(until: datetime | None, now: datetime, longest: timedelta = LONGEST_WAIT) -> bool:
+    """Whether a wait that is never longer than `longest` lasts until then; a clock that was set back ends it."""
+    return until is not None and now < until <= now + 2 * longest
+
+
+def short_id(id: str) -> str:
+    """`OWNER/NAME#7`, with its server unless that is the public one."""
+    return id.partition(":")[2]
 
 
 def work_id(source: str, issue: int) -> WorkId:

@@ -20,9 +20,11 @@ class LabelDoc(msgspec.Struct):
 
 
 class UserDoc(msgspec.Struct):
-    """Somebody."""
+    """An account: a person's, or an app's."""
 
+    id: int = 0
     login: str = ""
+    type: str = ""
 
 
 class IssueDoc(msgspec.Struct):
@@ -32,21 +34,23 @@ class IssueDoc(msgspec.Struct):
     title: str | None = None
     body: str | None = None
     state: str = "open"
+    locked: bool = False
     labels: list[LabelDoc | str] = []
     user: UserDoc | None = None
     pull_request: dict[str, Any] | None = None
 
-    def issue(self) -> Issue:
-        """Return what is used of it."""
+    def issue(self, *, has_body: bool = True) -> Issue:
+        """Return what is used of it; lists are kept, and need no texts."""
         names = [one if isinstance(one, str) else one.name for one in self.labels]
         return Issue(
             number=self.number,
             title=whole_text(self.title or ""),
-            body=whole_text(self.body or ""),
+            body=whole_text(self.body or "") if has_body else "",
             labels=tuple(whole_text(name) for name in names if name),
             author=self.user.login if self.user is not None else "",
             is_open=self.state == "open",
             is_pull_request=self.pull_request is not None,
+            is_locked=self.locked,
         )
 
 
@@ -55,6 +59,7 @@ class CommentDoc(msgspec.Struct):
 
     id: int
     body: str | None = None
+    user: UserDoc | None = None
 
 
 class ShaDoc(msgspec.Struct):
@@ -74,6 +79,7 @@ class RefDoc(msgspec.Struct):
     """A git ref."""
 
     object: TargetDoc
+    ref: str = ""
 
 
 class LockNote(msgspec.Struct):
@@ -98,5 +104,11 @@ class TagDoc(msgspec.Struct):
 
 
 def read_document(body: bytes, kind: type[DocT]) -> DocT:
-    """Return the document, or raise `MsgspecError`."""
-    return msgspec.json.decode(body, type=kind)
+    """Return the document, or raise `MsgspecError` or `ValueError`."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        # It may hold half a character, which others take; what is used of it is made whole.
+        return msgspec.convert(json.loads(body), kind)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import anyio
@@ -39,9 +41,13 @@ def make_exchange(base_url: str, timeout_s: float = TIMEOUT_S) -> Exchange:
     async def exchange(
         method: str, path: str, headers: Mapping[str, str], body: bytes | None
     ) -> HttpAnswer:
+        opened: list[socket.socket] = []
+
         def send() -> HttpAnswer:
             connection = _connection(host, address.port, is_tls=is_tls, timeout_s=timeout_s)
             try:
+                connection.connect()
+                opened.append(connection.sock)
                 connection.request(method, prefix + path, body=body, headers=dict(headers))
                 return _read(connection.getresponse())
             finally:
@@ -49,8 +55,14 @@ def make_exchange(base_url: str, timeout_s: float = TIMEOUT_S) -> Exchange:
 
         try:
             with anyio.fail_after(timeout_s):
-                # Left behind when its time is up: its own socket's timeout ends the thread soon after.
-                return await to_thread.run_sync(send, abandon_on_cancel=True)
+                try:
+                    return await to_thread.run_sync(send, abandon_on_cancel=True)
+                except anyio.get_cancelled_exc_class():
+                    # Its thread is left behind: without a connection it ends, also where answers come drop by drop.
+                    for one in opened:
+                        with suppress(OSError):
+                            one.shutdown(socket.SHUT_RDWR)
+                    raise
         except TimeoutError:
             raise WorkSourceError(f"{host} did not answer within {timeout_s:g}s") from None
         except (OSError, http.client.HTTPException) as error:

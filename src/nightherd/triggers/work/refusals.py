@@ -14,6 +14,8 @@ from nightherd.triggers.work.http import HttpAnswer
 
 SECONDARY_S = 60.0
 """How long to wait after a secondary limit that names no time, as GitHub asks."""
+TOKEN_S = 300.0
+"""How long to wait where there is no token, or none that is accepted: a person has to put it right."""
 LONGEST_S = 24 * 3600.0
 """No tracker means to be left alone for longer: a longer time is taken as that."""
 MESSAGE_LIMIT = 120
@@ -35,14 +37,17 @@ def refusal(answer: HttpAnswer, source: WorkSource, what: str) -> WorkSourceErro
         return WorkSourceError(message, kind=SourceStatus.LIMITED, wait_s=wait_s)
     if status == 401:
         message = f"GitHub does not accept the token in {source.token_env}{words}"
-        return WorkSourceError(message, kind=SourceStatus.REFUSED)
+        return WorkSourceError(message, kind=SourceStatus.REFUSED, wait_s=TOKEN_S)
     if status == 403:
         message = f"the token in {source.token_env} may not {what} of {source.repo}{words}"
         return WorkSourceError(message, kind=SourceStatus.REFUSED)
     if status in REDIRECTS:
         message = f"GitHub has {source.repo} under another name; write that as 'repo'"
         return WorkSourceError(message, kind=SourceStatus.MISSING)
-    if status in (404, 410):
+    if status == 410:
+        message = f"GitHub could not {what} of {source.repo}: they are switched off, or gone{words}"
+        return WorkSourceError(message, kind=SourceStatus.MISSING)
+    if status == 404:
         message = (
             f"GitHub knows no repository {source.repo}, or the token in {source.token_env}"
             f" may not see it (could not {what})"

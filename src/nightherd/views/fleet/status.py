@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
 from nightherd.model.notifications.notification import TargetState
+from nightherd.model.work.item import WorkItem
 from nightherd.model.work.source import SourceState
 from nightherd.views.chat.bots import BotRow, BotView, bot_row
 from nightherd.views.fleet.fleet import FleetDocument, FleetView, fleet_document
 from nightherd.views.jobs.document import FailedHook, failed_hook_row
 from nightherd.views.jobs.rows import FailedHookRow
 from nightherd.views.people.notifications import FailingTargetRow, failing_row
-from nightherd.views.work.work import WorkSourceRow, work_source_row
+from nightherd.views.work.work import WorkItemRow, WorkSourceRow, work_item_row, work_source_row
 
 
 class ConfigProblemRow(TypedDict):
@@ -61,6 +62,7 @@ class StatusDocument(FleetDocument):
     failing_notify_targets: list[FailingTargetRow]
     bots: list[BotRow]
     failing_work_sources: list[WorkSourceRow]
+    unsettled_work: list[WorkItemRow]
 
 
 def status_document(
@@ -70,6 +72,7 @@ def status_document(
     failing: Sequence[TargetState],
     bots: Sequence[BotView],
     sources: Sequence[SourceState],
+    unsettled: Sequence[WorkItem],
 ) -> StatusDocument:
     """Return the status of the fleet as plain data."""
     return {
@@ -79,4 +82,5 @@ def status_document(
         "failing_notify_targets": [failing_row(one) for one in failing],
         "bots": [bot_row(one) for one in bots],
         "failing_work_sources": [work_source_row(one) for one in sources],
+        "unsettled_work": [work_item_row(one) for one in unsettled],
     }

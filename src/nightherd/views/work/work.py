@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 from nightherd.errors import AmbiguousIdError, NotFoundError
 from nightherd.model.text import ShowTime, quote, time_text
-from nightherd.model.work.item import WorkId, WorkItem
+from nightherd.model.work.issue import IssueLock
+from nightherd.model.work.item import WorkId, WorkItem, WorkStatus, short_id, work_id
 from nightherd.model.work.source import SourceState, SourceStatus, WorkSource
 from nightherd.views.jobs.jobs import timestamp
 
@@ -54,6 +55,42 @@ class WorkSourceRow(TypedDict):
     open_issues: int | None
 
 
+class WorkLockRow(TypedDict):
+    """A lock that says which fleet has an issue."""
+
+    issue: str
+    source: str
+    number: int
+    fleet: str
+    since: str
+    lock: str
+    is_own: bool
+
+
+def work_lock_row(source: str, lock: IssueLock, item: WorkItem | None) -> WorkLockRow:
+    """Return a lock as plain data; `item` is this fleet's issue where the lock is its own."""
+    return {
+        "issue": short_id(work_id(source, lock.number)),
+        "source": source,
+        "number": lock.number,
+        "fleet": lock.fleet,
+        "since": lock.since,
+        "lock": lock.lock,
+        "is_own": item is not None,
+    }
+
+
+class UnlockedRow(WorkLockRow):
+    """A lock that was removed."""
+
+    is_ready: bool
+
+
+def unlocked_row(source: str, lock: IssueLock, *, is_ready: bool) -> UnlockedRow:
+    """Return a lock that was removed as plain data."""
+    return {**work_lock_row(source, lock, None), "is_ready": is_ready}
+
+
 def work_item_row(item: WorkItem) -> WorkItemRow:
     """Return an issue as plain data."""
     return {
@@ -96,6 +133,12 @@ def sources_of(agents: Iterable[Agent]) -> dict[str, WorkSource]:
     return {one.work.id: one.work for one in schedules if one.work is not None}
 
 
+def every_source(agents: Iterable[Agent]) -> tuple[WorkSource, ...]:
+    """Return what the agents' schedules say about sources: the same repository may be said with several labels."""
+    schedules = (one for agent in agents for one in agent.schedules.values())
+    return tuple(dict.fromkeys(one.work for one in schedules if one.work is not None))
+
+
 def failing_sources(reader: StateReader, wanted: Iterable[str] | None = None) -> list[SourceState]:
     """Return the sources that cannot be asked; of `wanted` alone, where it is given."""
     names = None if wanted is None else set(wanted)
@@ -111,6 +154,27 @@ def failing_source_text(state: SourceState, now: datetime, show_time: ShowTime =
     until = state.blocked_until
     again = f"; not asked before {show_time(until)}" if until is not None and until > now else ""
     return f"no issue of {state.id} is taken: {state.error or state.status.value}{again}"
+
+
+def unsettled_items(reader: StateReader) -> list[WorkItem]:
+    """Return the issues whose jobs have ended, and whose trackers do not know it yet."""
+    return [item for item in reader.open_work_items() if _is_unsettled(item, reader)]
+
+
+def _is_unsettled(item: WorkItem, reader: StateReader) -> bool:
+    if item.status is not WorkStatus.WORKING or item.job_id is None:
+        return item.status is WorkStatus.SETTLING
+    job = reader.find_job(item.job_id)
+    return job is not None and job.is_terminal
+
+
+def unsettled_text(item: WorkItem, *, is_anybody_there: bool) -> str | None:
+    """Say what an issue waits for; None while it is a matter of seconds."""
+    if item.last_error is not None:
+        return f"issue {short_id(item.id)} is not settled: {item.last_error}"
+    if is_anybody_there:
+        return None
+    return f"issue {short_id(item.id)} waits for a daemon or worker to settle it; none is running"
 
 
 def list_items(reader: StateReader, limit: int, *, is_open: bool = False) -> Sequence[WorkItem]:
