@@ -11,10 +11,13 @@ from nightherd.model.access.role import Role
 from nightherd.model.change import Applied, Change
 from nightherd.model.work.changes import SetSourceState
 from nightherd.model.work.source import SourceState, SourceStatus
+from nightherd.testing.github_api import TOKEN, GithubApi
+from nightherd.testing.state_values import BEGINNING
 from nightherd.testing.work_values import SOURCE, at, hold, reserve
+from nightherd.triggers.work.github import GithubTracker
 from surfaces.drivers import Cli
 from web.browser import named_token, on_port
-from web.web_world import served, write_fleet
+from web.web_world import ENVIRON, served, write_fleet
 
 STATE = SourceState(
     id=SOURCE.id, status=SourceStatus.REFUSED, checked_at=at(1), error="no token", failures=2
@@ -86,6 +89,35 @@ def test_issue_is_given_back_once(tmp_path: Path) -> None:
             assert (await world.post("/v1/work/release", {})).status == 422
 
     anyio.run(main)
+
+
+LOOPBACK = FLEET.replace(
+    "repo: acme/app}", 'repo: acme/app, base_url: "URL", auth: {token_env: LOOPBACK_TOKEN}}'
+)
+
+
+def test_locks_are_listed_and_one_that_is_named_is_removed(tmp_path: Path) -> None:
+    environ = {**ENVIRON, "LOOPBACK_TOKEN": TOKEN}
+
+    async def main(api: GithubApi) -> None:
+        fleet = write_fleet(tmp_path, LOOPBACK.replace("URL", api.url))
+        async with served(tmp_path, fleet=fleet, environ=environ) as world:
+            (tracked,) = fleet.agents["hello"].schedules.values()
+            assert tracked.work is not None
+            other = GithubTracker(tracked.work, lambda: TOKEN)
+            await other.take_lock(7, "claim-7", "stable", BEGINNING)
+            (row,) = (await world.get("/v1/work/locks")).data
+            assert (row["number"], row["fleet"], row["is_own"]) == (7, "stable", False)
+            wrong = {"issue": "#7", "lock": "claim-6"}
+            assert (await world.post("/v1/work/unlock", wrong)).status == 409
+            removed = await world.post("/v1/work/unlock", {"issue": "#7", "lock": row["lock"]})
+            assert (removed.status, removed.data["is_ready"]) == (200, True)
+            assert (await world.post("/v1/work/unlock", wrong)).status == 404
+            assert api.repository.labels(7) == ["ready"]
+
+    with GithubApi() as api:
+        api.repository.open_issue(7, "The fence is broken", "agent-working")
+        anyio.run(main, api)
 
 
 def test_viewer_gives_nothing_back(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ OPERATIONS = {
     ("POST", "/v1/notify/{target}/test"),
     ("GET", "/v1/work"),
     ("POST", "/v1/work/release"),
+    ("GET", "/v1/work/locks"),
+    ("POST", "/v1/work/unlock"),
     ("POST", "/v1/reload"),
     ("POST", "/v1/retention/apply"),
     ("GET", "/v1/retention/plan"),

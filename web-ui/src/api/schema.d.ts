@@ -1898,6 +1898,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/work/locks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Locks
+         * @description Which fleet has which issue, asked of GitHub now.
+         */
+        get: operations["list_locks_v1_work_locks_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/work/release": {
         parameters: {
             query?: never;
@@ -1909,9 +1929,29 @@ export interface paths {
         put?: never;
         /**
          * Release
-         * @description Give an issue back and forget its attempts. 409 while its job has not ended.
+         * @description Give an issue back and forget its attempts. 409 while its job has not ended, and without `force` while it is settled.
          */
         post: operations["release_v1_work_release_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/work/unlock": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Unlock
+         * @description Remove the lock of a fleet that is gone for good; its issue is made ready again. 409 for a lock of this fleet.
+         */
+        post: operations["unlock_v1_work_unlock_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4706,10 +4746,32 @@ export interface components {
          */
         ReleasedIssue: {
             /**
+             * Force
+             * @description Write nothing more to GitHub about an issue that cannot be settled.
+             * @default false
+             */
+            force: boolean;
+            /**
              * Issue
              * @description OWNER/NAME#7, or #7 where that is clear.
              */
             issue: string;
+        };
+        /**
+         * RemovedLock
+         * @description A lock of a fleet that is gone for good.
+         */
+        RemovedLock: {
+            /**
+             * Issue
+             * @description OWNER/NAME#7, or #7 where that is clear.
+             */
+            issue: string;
+            /**
+             * Lock
+             * @description The lock as it was listed.
+             */
+            lock: string;
         };
         /**
          * RemovedWorkspaceRow
@@ -5364,6 +5426,7 @@ export interface components {
             rate_limits: components["schemas"]["LoginLimitRow"][];
             runs: components["schemas"]["OpenRunsRow"];
             spent: components["schemas"]["SpentRow"];
+            unsettled_work: components["schemas"]["WorkItemRow"][];
             workers: components["schemas"]["WorkerRow"][];
         };
         /**
@@ -5555,6 +5618,20 @@ export interface components {
         TroubleRow: {
             level: components["schemas"]["Level"];
             text: string;
+        };
+        /**
+         * UnlockedRow
+         * @description A lock that was removed.
+         */
+        UnlockedRow: {
+            fleet: string;
+            is_own: boolean;
+            is_ready: boolean;
+            issue: string;
+            lock: string;
+            number: number;
+            since: string;
+            source: string;
         };
         /**
          * UnreadableRow
@@ -5761,6 +5838,19 @@ export interface components {
             status: string;
             title: string;
             tries: number;
+        };
+        /**
+         * WorkLockRow
+         * @description A lock that says which fleet has an issue.
+         */
+        WorkLockRow: {
+            fleet: string;
+            is_own: boolean;
+            issue: string;
+            lock: string;
+            number: number;
+            since: string;
+            source: string;
         };
         /**
          * WorkSourceRow
@@ -15644,6 +15734,103 @@ export interface operations {
             };
         };
     };
+    list_locks_v1_work_locks_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["WorkLockRow"][];
+                        /** @constant */
+                        schema: "nightherd/v1/work_locks";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     release_v1_work_release_post: {
         parameters: {
             query?: never;
@@ -15668,6 +15855,116 @@ export interface operations {
                         data: components["schemas"]["WorkItemRow"];
                         /** @constant */
                         schema: "nightherd/v1/work_item";
+                    };
+                };
+            };
+            /** @description A problem */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description A problem */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    unlock_v1_work_unlock_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RemovedLock"];
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        data: components["schemas"]["UnlockedRow"];
+                        /** @constant */
+                        schema: "nightherd/v1/work_lock";
                     };
                 };
             };
