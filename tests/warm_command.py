@@ -19,6 +19,7 @@ from typing import Any
 from nightherd.cli.main import main
 from nightherd.testing.fork_process import Say
 from nightherd.testing.fork_server import ForkServer
+from surfaces.drivers import Result, Shell
 
 PATIENCE_S = 120.0
 OUT, ERR, LOADED = "out", "err", "loaded"
@@ -43,6 +44,16 @@ def run(
     return subprocess.CompletedProcess(
         list(words), ended.status, texts[OUT], texts.get(ERR, "") + ended.error
     )
+
+
+class WarmShell(Shell):
+    """The command as a process of its own, forked. What it starts, such as a daemon, is a fresh process."""
+
+    def run(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Result:
+        """Run it to its end; its input is empty."""
+        assert not stdin, "a forked command reads nothing"
+        done = run(arguments, self.directory, {**os.environ, **environ})
+        return Result(done.returncode, done.stdout, done.stderr)
 
 
 def command(order: dict[str, Any], say: Say) -> None:

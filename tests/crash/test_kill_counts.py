@@ -45,7 +45,7 @@ KILLS = {
     "daemons with a bot on Slack or Discord, at random moments": 2 * test_platform_kills.KILLS,
     "whole path, at every named point": test_whole_path.BATCHES * test_whole_path.KILLS,
     "whole path, at system calls": test_whole_path.CALLS,
-    "native jobs, at every named point": test_native_kills.BATCHES * test_native_kills.KILLS,
+    "native jobs, at every named point": len(test_native_kills.BATCHES) * test_native_kills.KILLS,
     "native jobs, several at once": 2 * test_native_kills.TRIALS,
     "limited jobs, at named points": len(test_limit_kills.AGENTS) * test_limit_kills.KILLS,
     "jobs with a child, at named points": test_family_kills.KILLS,

@@ -31,8 +31,8 @@ from soak import often
 
 SEED = 20_261_115
 SHARES = 8
-BATCHES = often(SHARES, soak=20 * SHARES)
-"""Each kills a run at every eighth place; together, at every one, and in a long run again by another seed."""
+BATCHES = range(0, often(SHARES, soak=20 * SHARES), often(2, soak=1))
+"""Each kills a run at every eighth place; in a long run, together at every one, and again by another seed."""
 LATER = often(2, soak=4)
 """How many that go on are killed after each run."""
 KILLS = often(26, soak=32)
@@ -96,7 +96,7 @@ def kill_and_finish(ground: Ground, first: Place, later: list[Place]) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize("batch", BATCHES)
 def test_killed_at_any_point_a_native_job_loses_and_doubles_nothing(
     make_ground: MakeGround, batch: int
 ) -> None:

@@ -13,7 +13,7 @@ from nightherd.daemon.record import find_daemon
 from nightherd.model.inbox.item import InboxQuery
 from nightherd.model.jobs.job import JobQuery, JobStatus
 from nightherd.wiring.stores import open_reader
-from surfaces.drivers import Shell
+from warm_command import WarmShell
 
 PATIENCE_S = 60.0
 
@@ -25,7 +25,7 @@ class BotHerd:
         self.directory = directory
         self.environment = environment
         """The variables that the daemon is started with: where the platform is, and what the bot logs in with."""
-        self.shell = Shell(directory)
+        self.shell = WarmShell(directory)
         self._reader = open_reader(directory / ".nightherd")
 
     def write(self, text: str, pace: str = "0s") -> None:

@@ -10,7 +10,7 @@ from daemon.bot_herd import until
 from nightherd.testing.discord_api import DiscordApi
 from nightherd.testing.slack_api import SlackApi
 from nightherd.testing.slack_workspace import CHANNEL
-from surfaces.drivers import Shell
+from warm_command import WarmShell
 
 EXAMPLE = Path(__file__).parents[1] / "config" / "examples" / "chat" / "agents"
 DISCORD_BOTS = ("watcher", "first-officer", "navigator", "developer")
@@ -41,7 +41,7 @@ def test_every_example_answers_on_slack_or_on_discord(tmp_path: Path) -> None:
             "DISCORD_CHANNEL_ID": discord.channel_id,
             "SLACK_CHANNEL_ID": CHANNEL,
         }
-        shell = Shell(tmp_path / "fleet")
+        shell = WarmShell(tmp_path / "fleet")
         try:
             started = shell.run("start", "-d", stdin=b"", **environment)
             assert started.code == 0, started.err

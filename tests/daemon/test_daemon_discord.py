@@ -13,7 +13,7 @@ from daemon.bot_herd import PATIENCE_S, BotHerd, until
 from nightherd.testing.contracts.open_chat import Posted
 from nightherd.testing.discord_api import TOKEN_VARIABLE, DiscordApi
 from nightherd.testing.discord_world import BotAccount
-from surfaces.drivers import Shell
+from warm_command import WarmShell
 
 FLEET = """\
 agents:
@@ -184,7 +184,7 @@ def test_bots_of_herdctls_example_share_a_channel(tmp_path: Path, repository: Pa
         script = f"runtime: scripted\nscript: [{{say: Here is the {name}.}}]\n"
         file.write_text(file.read_text().replace("model: claude-haiku-4-20250514\n", script))
     (tmp_path / "fleet" / "herdctl.yaml").rename(tmp_path / "fleet" / "nightherd.yaml")
-    shell = Shell(tmp_path / "fleet")
+    shell = WarmShell(tmp_path / "fleet")
     with DiscordApi(tmp_path / "discord", bot_name="first-officer") as discord:
         officer = discord.bot
         navigator = discord.add_bot("navigator", "loopback.discord.token-of-navigator")

@@ -27,7 +27,7 @@ from nightherd.testing.run_values import run_id, start_run
 from soak import often
 
 EXAMPLES = settings(
-    max_examples=often(40, soak=2_000),
+    max_examples=often(20, soak=2_000),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

@@ -26,7 +26,7 @@ from soak import often
 from state.stores import contents, replayed
 
 EXAMPLES = settings(
-    max_examples=often(40, soak=2_000),
+    max_examples=often(20, soak=2_000),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 MEMORY = Path("/dev/shm")

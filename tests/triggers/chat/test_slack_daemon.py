@@ -14,6 +14,7 @@ from nightherd.testing.slack_api import SlackApi
 from nightherd.testing.slack_workspace import CHANNEL
 from runtimes.keeper.kept_worker import wait_until
 from surfaces.drivers import Shell
+from warm_command import WarmShell
 from web.web_world import free_port
 
 HTTP = """\
@@ -82,7 +83,7 @@ def slack() -> Iterator[SlackApi]:
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     """The command; its daemon is stopped in the end."""
-    made = Shell(tmp_path)
+    made = WarmShell(tmp_path)
     yield made
     made.run("stop", "--now")
     made.close()
