@@ -186,3 +186,36 @@ def test_a_file_called_workflows_holds_none(folder: Folder) -> None:
     folder.fleet(AGENTS)
 
     assert folder.load().fleet.workflows == {}
+
+
+def test_command_runs_in_the_container_of_an_agent_that_has_one(folder: Folder) -> None:
+    folder.write(
+        "workflows/build.yaml",
+        "phases:\n"
+        "  - {name: a, bash: ls, container: codr}\n"
+        "  - {name: b, bash: ls, container: coder}\n"
+        "  - {name: c, agent: coder, prompt: x, loop: {max_iterations: 2, until_command: {bash: ls, container: coder}}}\n"
+        "  - {name: d, phases: [{name: e, python: x, container: boxed}]}\n",
+    )
+    folder.write("workflows/other.yaml", "phases: [{name: a, bash: ls, container: [coder]}]\n")
+    boxed = "  - {name: boxed, runtime: scripted, script: [], docker: {enabled: true}}\n"
+    folder.fleet(f"agents:\n  - {{name: coder, runtime: scripted, script: []}}\n{boxed}")
+
+    assert folder.errors() == [
+        "workflows/build.yaml:2:36 the fleet has no agent 'codr'",
+        "workflows/build.yaml:3:36 agent 'coder' has no container",
+        "workflows/build.yaml:4:103 agent 'coder' has no container",
+        "workflows/other.yaml:1:41 must be the name of an agent, true or false",
+    ]
+
+
+def test_agent_of_a_container_is_one_of_the_same_fleet(folder: Folder) -> None:
+    docker = "docker: {enabled: true}\n"
+    folder.write("sub/nightherd.yaml", f"{docker}{AGENTS}")
+    folder.write("sub/workflows/build.yaml", "phases: [{name: a, bash: ls, container: coder}]\n")
+    folder.fleet("fleets: [{path: sub}]\n")
+
+    action = folder.load().fleet.workflows["sub.build"].phases[0].action
+
+    assert isinstance(action, CommandAction)
+    assert action.container == "sub.coder"

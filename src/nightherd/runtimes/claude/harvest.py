@@ -41,7 +41,9 @@ class Harvest:
             return (_warning("transcript_not_kept", text),)
         if not opening.is_fork:
             self._kept = kept
-        if not was_put_back:
+        # A fork in a container has a directory of its own, where nobody expects its parent's transcript.
+        is_expected = opening.is_fork and self._request.outside is not None
+        if not was_put_back or is_expected:
             return ()
         text = f"session {opening.resume}, or a part of it, was not where claude looks; nightherd restored its copy"
         return (_warning("transcript_put_back", text),)

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from anyio import to_thread
 
-from nightherd.errors import NightherdError
+from nightherd.errors import ContainerEngineError, NightherdError
 from nightherd.model.ids import ExecutionId
 from nightherd.runtimes.container.engine import Engine
 from nightherd.runtimes.container.place import ContainerGoneError, connect
@@ -70,14 +70,20 @@ async def end_containers(
 ) -> Mapping[ExecutionId, str]:
     """Remove the containers of these executions; those that may still run, and why."""
     left: dict[ExecutionId, str] = {}
+    silent: dict[str, ContainerEngineError] = {}
+    """Engines that cannot be reached, by socket: each holds up a rescue once, however many containers it has."""
     for folder, record in await to_thread.run_sync(lambda: list(read_records(root))):
         execution = ExecutionId(record.execution)
         if execution not in executions:
             continue
         try:
+            if record.socket in silent:
+                raise silent[record.socket]
             async with Engine(record.socket, call_s=CALL_S) as engine:
                 await engine.remove(record.name, force=True)
         except NightherdError as error:
+            if isinstance(error, ContainerEngineError):
+                silent[record.socket] = error
             if await to_thread.run_sync(_answers, folder / "run"):
                 left[execution] = f"container {record.name} cannot be ended: {error.message}"
             continue
