@@ -219,3 +219,21 @@ def test_agent_of_a_container_is_one_of_the_same_fleet(folder: Folder) -> None:
 
     assert isinstance(action, CommandAction)
     assert action.container == "sub.coder"
+
+
+@pytest.mark.parametrize(("mode", "is_wrong"), [("worktree", True), ("copy", False)])
+def test_command_on_this_machine_cannot_share_a_worktree_with_a_container(
+    folder: Folder, mode: str, is_wrong: bool
+) -> None:
+    folder.write(
+        "workflows/build.yaml",
+        f"working_directory: {{mode: {mode}}}\n"
+        "phases:\n"
+        "  - {name: a, agent: coder, prompt: x}\n"
+        "  - {name: b, bash: ls, container: false}\n",
+    )
+    folder.fleet(f"docker: {{enabled: true}}\n{AGENTS}")
+
+    text = "with mode: worktree, this command cannot run on this machine: agent 'coder' has a container"
+    found = [one for one in folder.errors() if "needs a git repository" not in one]
+    assert found == ([f"workflows/build.yaml:4:36 {text}"] if is_wrong else [])

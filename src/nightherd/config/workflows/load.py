@@ -27,13 +27,16 @@ from nightherd.config.workflows.sources import (
 from nightherd.files.yaml_nodes import MappingNode, problem_at
 from nightherd.model.text import quote
 from nightherd.model.workflows.check import check_definition
+from nightherd.model.workflows.conductor.pinned import agents_of
 from nightherd.model.workflows.definition import (
     AgentAction,
     CommandAction,
     Phase,
     UntilCommand,
+    WorkflowDefinition,
 )
 from nightherd.model.workflows.finding import DefinitionPath, Finding
+from nightherd.model.workspaces.policy import WorkspaceScope
 
 MOST_WORKFLOWS = 1_000
 
@@ -128,8 +131,13 @@ def _check(workflow: LoadedWorkflow, known: KnownNames, findings: Findings) -> N
         report(workflow, finding, findings)
     for finding in _unknown_agents(definition.phases, ("phases",), workflow.home, known.agents):
         report(workflow, finding, findings)
-    for finding in _missing_containers(definition.phases, ("phases",), workflow.home, known):
-        report(workflow, finding, findings)
+    for command, path in _commands(definition.phases, ("phases",)):
+        if isinstance(command.container, str):
+            for finding in _missing_container(command.container, path, workflow.home, known):
+                report(workflow, finding, findings)
+        elif command.container is False:
+            for finding in _divided(definition, path, workflow.home, known):
+                report(workflow, finding, findings)
     for name in definition.triggers.webhooks:
         if known.webhooks is not None and name not in known.webhooks:
             message = f"the fleet has no webhook {quote(name)}"
@@ -159,22 +167,34 @@ def _unknown_agents(
         yield from _unknown_agents(phase.block, (*here, "phases"), home, agents)
 
 
-def _missing_containers(
-    phases: tuple[Phase, ...], path: DefinitionPath, home: WorkflowHome, known: KnownNames
-) -> Iterator[Finding]:
-    """Yield the agents that a command names for its container, and that have none."""
+def _commands(
+    phases: tuple[Phase, ...], path: DefinitionPath
+) -> Iterator[tuple[CommandAction | UntilCommand, DefinitionPath]]:
+    """Yield the commands, those of loops too, each with the place of its `container`."""
     for place, phase in enumerate(phases):
         here = (*path, place)
         until = None if phase.loop is None else phase.loop.until_command
-        named: list[tuple[DefinitionPath, CommandAction | UntilCommand | None]]
-        named = [((*here, "loop", "until_command"), until)]
+        if until is not None:
+            yield until, (*here, "loop", "until_command", "container")
         if isinstance(phase.action, CommandAction):
-            named.append(((*here, "action"), phase.action))
-        for where, command in named:
-            name = None if command is None else command.container
-            if isinstance(name, str):
-                yield from _missing_container(name, (*where, "container"), home, known)
-        yield from _missing_containers(phase.block, (*here, "action", "phases"), home, known)
+            yield phase.action, (*here, "action", "container")
+        yield from _commands(phase.block, (*here, "action", "phases"))
+
+
+def _divided(
+    definition: WorkflowDefinition, path: DefinitionPath, home: WorkflowHome, known: KnownNames
+) -> Iterator[Finding]:
+    """Yield what is wrong with a command on this machine where agents in containers share a worktree with it."""
+    policy = definition.workspace
+    if policy is None or policy.is_shared or not policy.mode.has_branch:
+        return
+    if policy.scope is not WorkspaceScope.RUN:
+        return
+    inside = [name for name in agents_of(definition) if name in known.contained]
+    if inside:
+        message = f"with mode: worktree, this command cannot run on this machine: agent {quote(home.own_name(inside[0]))} has a container"
+        hint = "git here would obey settings that the agent wrote; use mode: copy, or leave container out"
+        yield Finding(path=path, message=message, hint=hint)
 
 
 def _missing_container(
