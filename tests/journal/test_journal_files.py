@@ -245,6 +245,10 @@ def test_follower_finds_its_place_again_when_the_file_shrank_or_was_replaced(
         assert follower.poll() == []
         path.write_bytes(b"".join(line(number, str(number)) for number in range(1, 6)))
         assert texts(follower.poll()) == ["4", "5"]
+        other = tmp_path / "other"
+        other.write_bytes(b"".join(line(number, str(number)) for number in range(1, 7)))
+        other.replace(path)
+        assert texts(follower.poll()) == ["6"], "who asks once is told everything"
 
 
 def test_follower_never_shows_half_a_line_or_half_a_character(tmp_path: Path) -> None:

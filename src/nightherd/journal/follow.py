@@ -87,20 +87,26 @@ class Follower:
         self.close()
 
     def _has_more(self) -> bool:
-        if self._fd < 0:
-            try:
-                self._fd = os.open(self._path, READ_FLAGS)
-            except FileNotFoundError:
-                return False
-        status = os.fstat(self._fd)
-        if status.st_nlink == 0:
-            self.close()  # deleted; whatever comes under that name now is another file
+        status = self._open()
+        if status is not None and status.st_nlink == 0:
+            self.close()  # deleted, or replaced: whatever has that name now is another file
             self._rewind()
+            status = self._open()
+        if status is None:
             return False
         if status.st_size < self._offset:
             self._rewind()
         self._size = status.st_size
         return self._size != self._seen
+
+    def _open(self) -> os.stat_result | None:
+        """Open the file if it is not open, and look at it; None when there is none."""
+        if self._fd < 0:
+            try:
+                self._fd = os.open(self._path, READ_FLAGS)
+            except FileNotFoundError:
+                return None
+        return os.fstat(self._fd)
 
     def _rewind(self) -> None:
         """Find the place again by its number, at the next poll."""

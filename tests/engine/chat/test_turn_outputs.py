@@ -185,3 +185,25 @@ def test_kinds_tell_answers_from_results() -> None:
 
 def delta(at: int, text: str) -> TextDelta:
     return TextDelta(epoch=1, after=0, part=1, at=at, text=text)
+
+
+def test_text_of_an_answer_that_was_begun_anew_is_not_live_once_the_answer_is_on_record() -> None:
+    outputs = TurnOutputs(replace(QUIET, assistant_messages=Texts.ALL), 0)
+    for part, text in ((1, "It is"), (2, "It is 42"), (3, "And")):
+        outputs.stream([TextDelta(epoch=1, after=0, part=part, at=0, text=text)])
+    outputs.take(*numbered(say("It is 42, I think.")))
+    assert outputs.live_text == "And"
+
+
+def test_text_that_is_recorded_in_other_words_is_not_live_any_more() -> None:
+    outputs = TurnOutputs(replace(QUIET, assistant_messages=Texts.ALL), 0)
+    outputs.stream([TextDelta(epoch=1, after=0, part=1, at=0, text="\n\nIt is 42")])
+    outputs.take(*numbered(say("It is 42.")))
+    assert outputs.live_text == ""
+
+
+def test_nothing_runs_once_an_answer_has_ended() -> None:
+    outputs = TurnOutputs(replace(QUIET, progress_indicator=True), 0)
+    for event in numbered(call(), call(), say("All done.", end=True)):
+        outputs.take(event)
+    assert outputs.progress == ""

@@ -243,7 +243,10 @@ class TurnFollower:
         status = TurnStatus.FAILED if job is None else STATUS_OF[job.status]
         is_whole = status is TurnStatus.ANSWERED
         rest = await self._posts.of(self._outputs.take_rest(is_whole=is_whole))
+        # After an answer, a live post is closed only if somebody can have seen it; else it has to say how the turn ended.
+        with_live = self._posts.unneeded(QUEUE)
         posts = [*rest, *self._closing(job, status)]
+        is_said = is_whole and self._outputs.has_answer
         waiting = context.fleet.reader.waiting_chat_messages(turn.conversation_id, 1)
         posts += self._posts.edit(QUEUE, NEXT if waiting else NOTHING_WAITS)
         change = FinishTurn(
@@ -251,7 +254,7 @@ class TurnFollower:
             status=status,
             at=context.fleet.clock.now(),
             posts=tuple(posts),
-            drops=self._posts.unneeded(QUEUE),
+            drops=with_live if is_said else self._posts.unneeded(QUEUE),
         )
         asked = context.fleet.reader.chat_messages_of_job(self.job_id)
         await remove_files(asked, context)

@@ -122,9 +122,11 @@ class TurnOutputs:
             self._parts.clear()
             return
         content = event.content or ""
-        part = next((key for key, text in self._parts.items() if content.startswith(text)), None)
-        if part is not None:
-            del self._parts[part]
+        fitting = [key for key, text in self._parts.items() if content.startswith(text)]
+        # Parts are recorded in order: those before it will not come, for the runtime has begun its answer anew.
+        recorded = max(fitting, key=lambda key: (len(self._parts[key]), key), default=None)
+        last = min(self._parts, default=None) if recorded is None else recorded
+        self._parts = {key: text for key, text in self._parts.items() if last and key > last}
 
     def _say(self, event: AssistantEvent) -> None:
         text = (event.content or "").strip()
@@ -136,6 +138,7 @@ class TurnOutputs:
             else:
                 self._undecided.append((output, False))
         if event.end:
+            self._running.clear()
             self._decide(are_answers=True)
 
     def _call(self, event: ToolUseEvent) -> None:
@@ -143,7 +146,8 @@ class TurnOutputs:
         self._cut_off = None
         id = event.tool_use_id or ""
         self._calls[id] = event
-        self._running.append(id)
+        if id not in self._running:
+            self._running.append(id)
 
     def _result(self, event: ToolResultEvent) -> None:
         id = event.tool_use_id or ""
