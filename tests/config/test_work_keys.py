@@ -90,6 +90,10 @@ def test_herdctls_source_is_read_as_it_is(folder: Folder) -> None:
             "'labels.ready' and 'labels.in_progress' are both 'Ready'",
         ),
         (
+            "{type: github, repo: a/b, labels: {ready: 'a,b'}}",
+            "'labels.ready' is 'a,b': GitHub lists no issues by a label with a comma",
+        ),
+        (
             "{type: github, repo: a/b, base_url: 'https://git.example/api/v3'}",
             "'GITHUB_TOKEN' is for https://api.github.com; another server needs a token of its own",
         ),

@@ -101,6 +101,7 @@ def _problems(declared: _Declared) -> Iterator[Problem]:
             yield problem_at(declared.at("type"), message, path=f"{path}.type")
         return
     yield from _alike_labels(source, declared)
+    yield from _labels_with_commas(source, declared)
     if source.base_url.rstrip("/") != PUBLIC_API and source.token_env in PUBLIC_TOKENS:
         yield problem_at(
             declared.at("base_url"),
@@ -120,6 +121,18 @@ def _alike_labels(source: WorkSource, declared: _Declared) -> Iterator[Problem]:
         other = taken.setdefault(label.casefold(), key)
         if other != key and other != "done":
             message = f"'labels.{other}' and 'labels.{key}' are both {quote(label)}"
+            where = f"{declared.path}.labels.{key}"
+            yield problem_at(declared.at("labels"), message, path=where)
+
+
+def _labels_with_commas(source: WorkSource, declared: _Declared) -> Iterator[Problem]:
+    """Labels that GitHub cannot list issues by: a comma separates several."""
+    for key in ("ready", "in_progress"):
+        label = getattr(source, key)
+        if "," in label:
+            message = (
+                f"'labels.{key}' is {quote(label)}: GitHub lists no issues by a label with a comma"
+            )
             where = f"{declared.path}.labels.{key}"
             yield problem_at(declared.at("labels"), message, path=where)
 

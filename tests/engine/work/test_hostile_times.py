@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -11,14 +12,17 @@ import pytest
 from msgspec.structs import replace
 
 from engine.work.herd_of_issues import HOUR, MINUTE, SECOND, Herd, source_at, taking
+from nightherd.engine.work.claim import find_issue
 from nightherd.engine.work.comments import comment_text
-from nightherd.engine.work.context import note_failure
+from nightherd.engine.work.context import end_claim, note_failure
+from nightherd.engine.work.found import FoundIssue
 from nightherd.errors import WorkSourceError
 from nightherd.model.jobs.job import Job, JobTexts
 from nightherd.model.schedules.rule import Interval
 from nightherd.model.work.changes import EndWork, ReleaseWork, ReserveWork, StepWork
 from nightherd.model.work.item import WorkItem, WorkOutcome, WorkStatus, work_id
 from nightherd.model.work.source import SourceStatus
+from nightherd.ports import no_probe
 from nightherd.testing.github_api import GithubApi
 
 YEAR = timedelta(days=365)
@@ -213,6 +217,39 @@ def test_person_who_takes_the_labels_off_in_mid_claim_keeps_the_issue(api: Githu
     assert api.repository.labels(7) == ["bug"]
     assert herd.item().status is WorkStatus.RELEASED
     assert api.repository.refs == {}
+
+
+def test_process_that_was_frozen_in_mid_claim_leaves_no_label(api: GithubApi) -> None:
+    herd = Herd(api, [taking(source_at(api))])
+    other = herd.beside(by="worker-bbbbbbbb")
+
+    source = herd.schedules[0].work
+    assert source is not None
+
+    def meanwhile() -> None:
+        """Another process continues the claim, and gives the issue back."""
+        herd.clock.advance(2 * MINUTE)
+        found = anyio.run(find_issue, "coder", "issues", source, other.context)
+        assert isinstance(found, FoundIssue)
+        anyio.run(end_claim, found.item, WorkOutcome.UNUSED, other.context)
+        other.settle()
+
+    def freeze(point: str) -> None:
+        if point == "work.noted":
+            herd.context.probe = no_probe
+            thread = threading.Thread(target=meanwhile)
+            thread.start()
+            thread.join()
+
+    herd.context.probe = freeze
+    herd.look()
+    herd.clock.advance(HOUR)
+    herd.look()
+    herd.take_in()
+
+    assert sorted(api.repository.labels(7)) == ["bug", "ready"]
+    assert api.repository.refs == {}
+    assert herd.item().status is WorkStatus.RELEASED
 
 
 def test_issue_that_is_deleted_while_it_is_labelled_gets_no_job(api: GithubApi) -> None:

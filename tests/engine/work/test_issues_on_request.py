@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from engine.work.herd_of_issues import HOUR, LOCKS, MINUTE, Herd, source_at, taking
 from nightherd.engine.operations.requests import Resume, Retry, RunSchedule
-from nightherd.engine.work.on_request import issue_of, settle_job
+from nightherd.engine.work.on_request import give_back, issue_of, settle_job, take_next
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.jobs.job import Job, TriggerType
+from nightherd.model.work.changes import StartWork
 from nightherd.model.work.item import WorkStatus
 from nightherd.testing.github_api import GithubApi
 
@@ -100,6 +101,46 @@ def test_limit_that_a_command_met_is_kept_by_all(api: GithubApi) -> None:
     with pytest.raises(RefusedError, match="not asked before"):
         herd.perform(RUN)
     assert len(api.asked) == asked
+
+
+def test_issue_of_a_command_that_was_killed_is_for_the_next_slot(api: GithubApi) -> None:
+    herd = Herd(api, [taking(source_at(api))])
+    source = herd.schedules[0].work
+    assert source is not None
+    found = anyio.run(take_next, "coder", "issues", source, herd.requests)
+    herd.look()
+    slot = herd.slot(after=HOUR)
+
+    assert slot.job_id is not None
+    assert (herd.item().job_id, herd.item().claim) == (slot.job_id, found.item.claim)
+
+
+def test_issue_of_a_command_that_was_killed_is_given_back(api: GithubApi) -> None:
+    herd = Herd(api, [taking(source_at(api))])
+    source = herd.schedules[0].work
+    assert source is not None
+    anyio.run(take_next, "coder", "issues", source, herd.requests)
+    herd.settle(after=2 * MINUTE)
+
+    assert sorted(api.repository.labels(7)) == ["bug", "ready"]
+    assert api.repository.refs == {}
+
+
+def test_command_that_was_frozen_gives_nothing_back_that_has_a_job(api: GithubApi) -> None:
+    herd = Herd(api, [taking(source_at(api))])
+    source = herd.schedules[0].work
+    assert source is not None
+    found = anyio.run(take_next, "coder", "issues", source, herd.requests)
+    herd.look()
+    herd.slot(after=HOUR)
+    (job,) = herd.jobs()
+    herd.finish(job, answer="I mended the plank.")
+    start = StartWork(id=found.item.id, claim=found.item.claim)
+    anyio.run(give_back, start, herd.requests)
+    herd.settle()
+
+    assert "I mended the plank." in api.repository.texts(7)[0]
+    assert not api.repository.is_open(7)
 
 
 def test_issue_whose_job_cannot_be_recorded_is_given_back(api: GithubApi) -> None:

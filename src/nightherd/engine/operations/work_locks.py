@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
 from nightherd.engine.contexts import FleetContext
 from nightherd.engine.work.context import WorkContext
 from nightherd.engine.work.on_request import work_for_request
-from nightherd.errors import AmbiguousIdError, NightherdError, NotFoundError, RefusedError
+from nightherd.errors import AmbiguousIdError, NotFoundError, RefusedError, WorkSourceError
 from nightherd.model.text import quote
 from nightherd.model.work.issue import IssueLock, has_label
 from nightherd.model.work.item import WorkItem, short_id, work_id
@@ -42,15 +43,29 @@ class Unlocked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_locks(sources: Iterable[WorkSource], context: FleetContext) -> Sequence[HeldLock]:
-    """Return the locks of all fleets at the sources, by source and number. `NightherdError` where one cannot be asked."""
+    """Return the locks of all fleets at the sources, by source and number. `RefusedError` where one cannot be asked."""
     work = work_for_request(context)
+    with _as_refusal():
+        return await _list(sources, work)
+
+
+@contextmanager
+def _as_refusal() -> Iterator[None]:
+    """Raise what a tracker refuses as an answer to the request."""
+    try:
+        yield
+    except WorkSourceError as error:
+        raise RefusedError(error.message) from error
+
+
+async def _list(sources: Iterable[WorkSource], work: WorkContext) -> Sequence[HeldLock]:
     found: dict[str, HeldLock] = {}
     for source in sources:
         tracker = work.tracker(source)
         for page in range(1, PAGES + 1):
             listed = await tracker.list_locks(page)
             for lock in listed.locks:
-                held = _held(source, lock, context.reader)
+                held = _held(source, lock, work.fleet.reader)
                 found[work_id(source.id, lock.number)] = held
             if not listed.has_more:
                 break
@@ -85,7 +100,8 @@ def find_source(sources: Sequence[WorkSource], reference: str) -> tuple[WorkSour
 
 async def find_lock(source: WorkSource, number: int, context: FleetContext) -> HeldLock:
     """Return the issue's lock; `NotFoundError` when it has none, `RefusedError` for one of this fleet that is in use."""
-    return await _find(source, number, work_for_request(context))
+    with _as_refusal():
+        return await _find(source, number, work_for_request(context))
 
 
 async def _find(source: WorkSource, number: int, work: WorkContext) -> HeldLock:
@@ -107,13 +123,14 @@ async def unlock_issue(held: HeldLock, context: FleetContext) -> Unlocked:
     `RefusedError` when somebody else has the issue by now.
     """
     work, source, number = work_for_request(context), held.source, held.lock.number
-    current = await _find(source, number, work)
-    tracker = work.tracker(source)
-    if current.lock.lock != held.lock.lock or not await tracker.drop_lock(number, held.lock.lock):
-        raise RefusedError(f"issue {held.issue} was taken by somebody else meanwhile")
+    tracker, lock = work.tracker(source), held.lock.lock
+    with _as_refusal():
+        current = await _find(source, number, work)
+        if current.lock.lock != lock or not await tracker.drop_lock(number, lock):
+            raise RefusedError(f"issue {held.issue} was taken by somebody else meanwhile")
     try:
         is_ready = await _make_ready(source, number, tracker)
-    except NightherdError as error:
+    except WorkSourceError as error:
         raise RefusedError(
             f"the lock of issue {held.issue} is removed, and its labels are as they were: {error.message}"
         ) from error

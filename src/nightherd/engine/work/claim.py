@@ -266,6 +266,9 @@ async def claim(
         await end_claim(item, WorkOutcome.UNUSED, context)
         return "it is gone"
     context.probe("work.labelled")
+    if not await take_in_hand(item, context):
+        await _take_back_label(item, source, tracker, context)
+        return "it is in other hands by now"
     await tracker.remove_label(item.issue, source.ready)
     context.probe("work.unready")
     return await _hold(item, issue, source, context)
@@ -288,6 +291,16 @@ def _why_not_ours(issue: Issue, item: WorkItem, source: WorkSource) -> str | Non
         is_pull_request=issue.is_pull_request,
     )
     return why_not_taken(as_before, source)
+
+
+async def _take_back_label(
+    item: WorkItem, source: WorkSource, tracker: WorkTracker, context: WorkContext
+) -> None:
+    """Remove the label that this process added too late, after it was frozen: others have settled the claim by now."""
+    known = context.fleet.reader.find_work_item(item.id)
+    is_over = known is None or not known.is_open
+    if is_over and await tracker.find_lock(item.issue) is None:
+        await tracker.remove_label(item.issue, source.in_progress)
 
 
 async def _drop_new(item: WorkItem, context: WorkContext) -> None:

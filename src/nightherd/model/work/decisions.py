@@ -138,6 +138,9 @@ def end(change: EndWork, rows: Rows) -> Answer:
         return item
     if not WORK_LIFECYCLE.allows(item.status, WorkStatus.SETTLING):
         return _no_step(item, WorkStatus.SETTLING)
+    if change.outcome is WorkOutcome.UNUSED and item.status not in WITHOUT_JOB:
+        # Another process has made a job of it while this one was frozen.
+        return Refused(why=Why.STATUS, message=f"{item.id} has a job: {item.job_id}")
     busy = _open_job(item, rows)
     if busy is not None:
         return Refused(why=Why.SESSION_BUSY, message=f"{busy.id} has not ended", job=busy)

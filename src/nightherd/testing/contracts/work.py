@@ -114,6 +114,14 @@ async def check_claim_does_not_end_before_its_job(state: OpenState) -> None:
     assert found(state).status is WorkStatus.WORKING
 
 
+async def check_issue_that_has_a_job_was_not_unused(state: OpenState) -> None:
+    await ended(state)
+    refused = await must_refuse(state, replace(END, outcome=WorkOutcome.UNUSED))
+
+    assert refused.why is Why.STATUS
+    assert found(state).status is WorkStatus.WORKING
+
+
 async def check_done_issue_may_be_taken_again_later(state: OpenState) -> None:
     await ended(state)
     await must_apply(state, END, DONE)
