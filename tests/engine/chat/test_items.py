@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from engine.bench import AGENT
 from engine.chat.chat_bench import ChatBench, chat_bench, settings_of, until
 from engine.chat.test_chat_commands import said
+from engine.chat.test_outbox import post
 from nightherd.engine.chat.intake import Intake
-from nightherd.engine.chat.items import Items
+from nightherd.engine.chat.items import MOST_POSTS, Items
 from nightherd.engine.chat.outbox import Outbox
 from nightherd.engine.chat.presses import NOT_NAMED, UNKNOWN, press
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Answer, Change
-from nightherd.model.chat.changes import ClaimPost, SettlePost
+from nightherd.model.chat.changes import ClaimPost, QueuePosts, SettlePost
 from nightherd.model.chat.incoming import ButtonPress, IncomingMessage
 from nightherd.model.chat.message import MessageStatus
 from nightherd.model.chat.platform import Platform
@@ -225,6 +226,27 @@ async def test_an_item_that_is_answered_while_the_bot_is_away_is_updated(tmp_pat
         async with showing(after):
             await until(lambda: not posted(after).buttons)
         assert "Approved by carl (test)" in posted(after).text
+
+
+async def test_an_item_that_is_answered_while_the_bot_is_away_is_found_below_many_posts(
+    tmp_path: Path,
+) -> None:
+    async with waiting(tmp_path, approval()) as bench:
+        shown = bench.reader.posts_of_item(item(bench).id)[0].id
+    opened = chat_bench(tmp_path, settings(), platform=bench.platform, sender="sender-2")
+    async with opened as after, anyio.create_task_group() as tasks:
+        more = [post(f"p:{number}", "more", after) for number in range(MOST_POSTS)]
+        await after.apply(
+            QueuePosts(posts=tuple(more)), inbox.said("Bash: git push", Verdict.APPROVE, by="carl")
+        )
+
+        def text() -> str:
+            texts = after.reader.find_post_texts(shown)
+            return "" if texts is None else texts.text
+
+        tasks.start_soon(Items(after.context).run)
+        await until(lambda: "Approved by carl (test)" in text())
+        tasks.cancel_scope.cancel()
 
 
 async def test_an_item_is_posted_once_when_the_process_ends_behind_it(tmp_path: Path) -> None:

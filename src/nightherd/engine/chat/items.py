@@ -21,6 +21,7 @@ from nightherd.model.chat.conversation import Conversation
 from nightherd.model.chat.item_post import HEADINGS, ItemPost, item_post
 from nightherd.model.chat.post import (
     POST_LIFECYCLE,
+    OutboxPost,
     PostId,
     PostKind,
     QueuedPost,
@@ -28,7 +29,7 @@ from nightherd.model.chat.post import (
     post_id,
 )
 from nightherd.model.ids import JobId
-from nightherd.model.inbox.item import InboxItem, InboxTexts, ItemId, ItemKind
+from nightherd.model.inbox.item import InboxItem, InboxQuery, InboxTexts, ItemId, ItemKind
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.limits.limits import BOUNDLESS, LimitName
 
@@ -38,6 +39,8 @@ LIVELY = timedelta(days=30)
 MOST_PLACES = 500
 MOST_POSTS = 200
 """Where posts that still ask are looked for after a start: places where something happened, and posts in each."""
+MOST_ANSWERED = 500
+"""Items whose posts are looked at too: those that were asked last, of all that are answered."""
 
 
 class Items:
@@ -79,13 +82,22 @@ class Items:
         ]
         for id in dict.fromkeys(one.id for one in places):
             for post in reader.list_posts(id, MOST_POSTS):
-                if post.kind is not PostKind.ITEM or post.item_id is None:
-                    continue
-                texts = reader.find_post_texts(post.id)
-                item = reader.find_item(ItemId(post.item_id))
-                has_buttons = texts is not None and bool(texts.details)
-                if item is not None and (item.is_pending or has_buttons):
-                    self._asking[item.id] = post.id
+                self._find(post)
+        # Answered while nobody looked, and perhaps below many other posts by now.
+        for item in reader.list_items(InboxQuery(is_pending=False, limit=MOST_ANSWERED)):
+            for post in reader.posts_of_item(item.id):
+                if post.bot == bot:
+                    self._find(post)
+
+    def _find(self, post: OutboxPost) -> None:
+        """Keep the post up to date if it asks, or still looks as if it did."""
+        reader = self._context.fleet.reader
+        if post.kind is not PostKind.ITEM or post.item_id is None:
+            return
+        texts, item = reader.find_post_texts(post.id), reader.find_item(ItemId(post.item_id))
+        has_buttons = texts is not None and bool(texts.details)
+        if item is not None and (item.is_pending or has_buttons):
+            self._asking[item.id] = post.id
 
     def _asked(self, conversation: Conversation) -> Iterator[InboxItem]:
         """What a person is asked because of the turn that runs, by its job and those below it."""
