@@ -14,6 +14,7 @@ from nightherd.model.work.item import WorkStatus
 from nightherd.model.work.source import SourceState, SourceStatus
 from nightherd.testing.github_api import TOKEN, GithubApi
 from nightherd.wiring.stores import open_reader
+from surfaces.drivers import Cli
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -141,4 +142,26 @@ def test_source_that_comes_with_a_reload_is_used_and_one_that_goes_is_settled(
     assert trial.wait().status == 0
 
     assert len(api.repository.texts(7)) == 1
+    assert api.repository.labels(7) == ["done"]
+
+
+def test_daemon_takes_an_issue_on_request_and_once_more(
+    make_pasture: MakePasture, api: GithubApi, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon alone has the token: it is the one that asks."""
+    api.repository.open_issue(7, "The fence is broken", "ready")
+    pasture = make_pasture(fleet(api).replace("interval: 1s", "interval: 1h"))
+    trial = pasture.daemon(environ={"LOOPBACK_TOKEN": TOKEN})
+    pasture.wait_until_ready(trial)
+    monkeypatch.chdir(pasture.folder)
+    made = cli("schedule", "run", "mender/issues", "--json").data
+    wait_for(lambda: is_done(api, 7), "the issue is closed")
+    again = cli("jobs", "retry", made["id"], "--json").data
+    wait_for(lambda: len(api.repository.texts(7)) == 2 and is_done(api, 7), "it is told again")
+    trial.send(signal.SIGTERM)
+    assert trial.wait().status == 0
+
+    first, second = api.repository.texts(7)
+    assert made["id"] in first
+    assert again["id"] in second
     assert api.repository.labels(7) == ["done"]

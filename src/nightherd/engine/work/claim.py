@@ -299,7 +299,8 @@ async def _take_back_label(
     """Remove the label that this process added too late, after it was frozen: others have settled the claim by now."""
     known = context.fleet.reader.find_work_item(item.id)
     is_over = known is None or not known.is_open
-    if is_over and await tracker.find_lock(item.issue) is None:
+    # Without locks the label may be another fleet's.
+    if is_over and source.lock and await tracker.find_lock(item.issue) is None:
         await tracker.remove_label(item.issue, source.in_progress)
 
 

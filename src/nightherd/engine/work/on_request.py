@@ -215,7 +215,10 @@ async def give_back(start: StartWork | None, context: FleetContext) -> None:
 
 
 async def settle_job(job: Job, context: FleetContext, on_trouble: Callable[[str], None]) -> None:
-    """Tell the tracker what came of a job that has ended here: there may be no daemon that does."""
+    """Tell the tracker what came of a job that has ended here: there may be no daemon that does.
+
+    `on_trouble` is called where nobody does it at the moment.
+    """
     item = context.reader.work_item_of_job(job.id) if job.is_terminal else None
     if item is None or not item.is_open or context.open_tracker is None:
         return
@@ -227,6 +230,7 @@ async def settle_job(job: Job, context: FleetContext, on_trouble: Callable[[str]
         if current is not None and current.status is WorkStatus.SETTLING:
             await settle(current, work)
     left = context.reader.find_work_item(item.id)
-    if left is not None and left.status is WorkStatus.SETTLING and left.claim == item.claim:
+    is_left = left is not None and left.status is WorkStatus.SETTLING and left.claim == item.claim
+    if left is not None and is_left and left.step_by in (None, work.by):
         why = f": {left.last_error}" if left.last_error else ""
         on_trouble(f"issue {short_id(left.id)} is not settled yet{why}; a daemon or worker does it")
