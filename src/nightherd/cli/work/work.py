@@ -49,14 +49,17 @@ def complete_issues(ctx: click.Context, _parameter: click.Parameter, incomplete:
         "release": Entry("nightherd.cli.work.work:release", "Release an issue."),
         "locks": Entry("nightherd.cli.work.locks:list_locks", "List which fleet has which issue."),
         "unlock": Entry(
-            "nightherd.cli.work.locks:unlock", "Remove the lock of a fleet that is gone."
+            "nightherd.cli.work.locks:unlock", "Remove the lock of a fleet that is gone for good."
         ),
     },
     default="list",
     epilog="Example: nightherd work list --open",
 )
 def work() -> None:
-    """List and release issues that schedules took, and locks among fleets. An issue is released when a person gives it back."""
+    """List and release issues that schedules took. An issue is released when a person gives it back.
+
+    Locks say which fleet has an issue; one of a fleet that is gone for good can be removed.
+    """
 
 
 @click.command("list", epilog="Example: nightherd work list --open --json")
