@@ -78,7 +78,7 @@ COMMANDS = {
     ),
     "retention": Entry(
         "nightherd.cli.checkpoints.retention:retention",
-        "Plan and apply the deletion of old checkpoints and unneeded workspaces.",
+        "Plan and apply the deletion of old checkpoints, unneeded workspaces and old texts of chat.",
     ),
     "notify": Entry(
         "nightherd.cli.notifications.list:notify", "List notifications and test their targets."
