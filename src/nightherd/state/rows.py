@@ -12,7 +12,7 @@ from nightherd.db.schema import Queries
 from nightherd.errors import StateFileError
 from nightherd.next_step import Action, NextStep
 from nightherd.state.row_images import last_image
-from nightherd.state.table import JOB_TABLES, UNREADABLE, Table
+from nightherd.state.table import JOB_TABLES, UNREADABLE, Table, table_for
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -60,7 +60,7 @@ class SqliteRows:
         """The table of one kind of row."""
         table = self._tables.get(row_type)
         if table is None:
-            table = self._tables[row_type] = Table(row_type, self._names[row_type])
+            table = self._tables[row_type] = table_for(row_type, self._names[row_type])
         return table
 
     def find(self, row_type: type[RowT], query: str, *values: str) -> RowT | None:

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import compress
 from operator import attrgetter, is_not
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -160,6 +160,16 @@ class Table(Generic[RowT]):
         except UNREADABLE:
             return False
         return True
+
+
+def table_for(row_type: type[RowT], name: str) -> Table[RowT]:
+    """Return the table of one kind of row, made once in each process: all it remembers is how to read and write."""
+    return _made(row_type, name)
+
+
+@cache
+def _made(row_type: type[Any], name: str) -> Table[Any]:
+    return Table(row_type, name)
 
 
 def _plain(hint: Any) -> Any:

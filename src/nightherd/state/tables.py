@@ -42,7 +42,7 @@ from nightherd.model.workflows.rows import (
     WorkflowScratch,
 )
 from nightherd.model.workspaces.workspace import Workspace
-from nightherd.state.table import JOB_TABLES, Table
+from nightherd.state.table import JOB_TABLES, Table, table_for
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -100,7 +100,7 @@ PLACES: Mapping[type, int] = {kind: place for place, kind in enumerate(TABLES)}
 
 def table_of(row_type: type[RowT]) -> Table[RowT]:
     """Return the table of one kind of row."""
-    return Table(row_type, TABLES[row_type])
+    return table_for(row_type, TABLES[row_type])
 
 
 def in_table_order(rows: Iterable[Any]) -> list[Any]:
