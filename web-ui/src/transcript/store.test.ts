@@ -43,6 +43,32 @@ it("opens at the end, and around any event", async () => {
   });
 });
 
+it("loads what came before the stream followed a job that had no events yet", async () => {
+  const events: JournalEvent[] = [];
+  const store = new TranscriptStore(new LocalSource(events));
+  await store.open("end");
+  events.push(...journal(7));
+  store.note(7);
+  await settled();
+  expect(store.getSnapshot()).toMatchObject({ firstSeq: 1, lastSeq: 7, hasAfter: false });
+});
+
+it("loads them too where the stream is heard before the first page, which has nothing", async () => {
+  const events: JournalEvent[] = [];
+  const source = new SlowSource(events);
+  const store = new TranscriptStore(source);
+  const opening = store.open("end");
+  source.page = () => Promise.resolve({ events: [...events], hasBefore: false, hasAfter: false });
+  const empty = source.waiting.shift();
+  store.note(3);
+  empty?.();
+  await opening;
+  events.push(...journal(3));
+  store.add(said(4));
+  await settled();
+  expect(store.getSnapshot()).toMatchObject({ firstSeq: 1, lastSeq: 3, total: 4, hasAfter: true });
+});
+
 it("joins windows without a gap and drops far ones", async () => {
   const store = new TranscriptStore(new LocalSource(journal(5_000)));
   await store.open("end");

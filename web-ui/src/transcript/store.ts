@@ -60,6 +60,7 @@ export class TranscriptStore {
     const place: Place = at === "end" ? { before: Number.MAX_SAFE_INTEGER } : { around: at };
     this.opened += 1;
     const mine = this.opened;
+    const known = this.state.total;
     this.loading = null;
     this.become({ isLoading: true, error: null });
     try {
@@ -69,6 +70,16 @@ export class TranscriptStore {
       this.settle({ hasBefore: page.hasBefore, hasAfter: page.hasAfter });
     } catch (error) {
       if (mine === this.opened) this.become({ isLoading: false, error });
+      return;
+    }
+    // The job has begun meanwhile.
+    if (this.events.length === 0 && this.state.total > known) await this.open(at);
+  }
+
+  /** Load what there is of a journal that was empty: windows continue only what is loaded. */
+  private begin(): void {
+    if (this.events.length === 0 && this.state.total > 0 && !this.state.isLoading) {
+      void this.open("end");
     }
   }
 
@@ -104,6 +115,7 @@ export class TranscriptStore {
     const hasRoom = this.isFollowing || this.events.length < MOST_EVENTS;
     if (isNext && hasRoom) this.events.push(event);
     this.state = { ...this.state, total: Math.max(this.state.total, event.seq) };
+    this.begin();
     this.plan();
   }
 
@@ -117,6 +129,7 @@ export class TranscriptStore {
   note(total: number): void {
     if (total <= this.state.total) return;
     this.become({ total, hasAfter: total > this.state.lastSeq });
+    this.begin();
   }
 
   /** Replace an event whose texts were cut by the whole one. */
