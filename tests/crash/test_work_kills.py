@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.work.work_trials import STEPS
+from engine.work.work_trials import REQUESTS, STEPS
 from nightherd.model.jobs.job import JobQuery, JobStatus
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
@@ -84,3 +84,41 @@ def test_issue_of_a_killed_process_is_finished_by_the_next_one(
             assert len(texts) == len(jobs), (where, texts)
             for job in jobs:
                 assert sum(job.id in text for text in texts) == 1, (where, texts)
+
+
+def test_issue_of_a_killed_command_is_finished_by_the_next_process(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
+    """A command that takes an issue, retries its job and settles it, killed after each write to GitHub."""
+    with GithubApi() as api:
+        open_issue(api)
+        whole = fork_server.run(REQUESTS, order_of(new_folder(tmp_path, "whole"), api))
+        assert (whole.status, whole.error) == (0, "")
+        assert len(api.repository.texts(7)) == 1
+    calls = whole.said
+    assert len(calls) >= 15
+
+    for nth, call in enumerate(calls, 1):
+        if call.startswith("GET"):
+            continue
+        folder, where = new_folder(tmp_path, str(nth)), (nth, call)
+        with GithubApi() as api:
+            open_issue(api)
+            killed = fork_server.run(REQUESTS, order_of(folder, api, nth=nth))
+            assert killed.status == -signal.SIGKILL, (where, killed)
+            later = fork_server.run(STEPS, order_of(folder, api, hours=3, by="b"))
+            assert later.status == 0, (where, later.error)
+
+            reader = SqliteReader(folder)
+            jobs = list(reader.list_jobs(JobQuery(limit=100)))
+            open_items = list(reader.open_work_items())
+            reader.close()
+            assert open_items == [], where
+            assert api.repository.refs == {}, where
+            texts = api.repository.texts(7)
+            for job in jobs:
+                told = sum(job.id in text for text in texts)
+                # What failed before it was retried is told by the end of its retry.
+                assert told == 1 or (told == 0 and job.status is JobStatus.FAILED), (where, texts)
+            assert any(job.status is JobStatus.COMPLETED for job in jobs), where
+            assert sorted(api.repository.labels(7)) == ["bug", "done"], where

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
+from msgspec.structs import replace
 
 from engine.schedules.stall import NOON
 from engine.work.herd_of_issues import HOUR, Herd, source_at, taking
+from nightherd.engine.operations.requests import Retry, RunSchedule
 from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
+from nightherd.engine.work.on_request import settle_job
 from nightherd.model.change import Answer, Change
 from nightherd.model.jobs.job import JobStatus
 from nightherd.model.work.item import WorkStatus
-from nightherd.ports import Probe
+from nightherd.model.work.source import WorkSource
+from nightherd.ports import Probe, no_probe
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
 from nightherd.testing.determinism import CountingText, FakeClock
@@ -24,12 +28,15 @@ from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
 from nightherd.testing.github_api import GithubApi
 from nightherd.testing.memory_state import MemoryStore
+from nightherd.triggers.work.github import GithubTracker
+from nightherd.triggers.work.http import HttpAnswer, make_exchange
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 from nightherd.wiring.work import make_work
 
 SCHEDULE = f"{__name__}:schedule"
 STEPS = f"{__name__}:steps"
+REQUESTS = f"{__name__}:requests"
 
 
 def schedule(order: Any, say: Say) -> None:
@@ -117,3 +124,37 @@ def steps(order: Any, say: Say) -> None:
     herd.settle()
     if order["nth"] == 0 and not order["fails"]:
         assert herd.item().status is WorkStatus.DONE, herd.item()
+
+
+class EndingTracker(GithubTracker):
+    """Ends the process after the call `nth` to GitHub, or says each of them."""
+
+    def __init__(self, source: WorkSource, token: Callable[[], str], end: Probe) -> None:
+        super().__init__(source, token, self._exchange_and_end)
+        self._end = end
+        self._send = make_exchange(source.base_url)
+
+    async def _exchange_and_end(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> HttpAnswer:
+        answer = await self._send(method, path, headers, body)
+        self._end(f"{method} {path.partition('?')[0]}")
+        return answer
+
+
+def requests(order: Any, say: Say) -> None:
+    """Take an issue on request, fail, retry it, and settle it as a command does; end after call `nth`, or say each."""
+
+    def tell(point: str, /) -> None:
+        say(point)
+
+    end: Probe = Ending(nth=order["nth"]) if order["nth"] else tell
+    herd = herd_at(order, no_probe)
+    herd.requests = replace(
+        herd.requests, open_tracker=lambda source, token: EndingTracker(source, token, end)
+    )
+    first = herd.perform(RunSchedule(agent="coder", schedule="issues"))
+    herd.finish(first, error="It broke")
+    second = herd.perform(Retry(job_id=first.id))
+    herd.finish(second)
+    anyio.run(settle_job, herd.bench.job(second.id), herd.requests, say)

@@ -141,6 +141,14 @@ def test_reset_that_is_over_is_no_reason_to_ask_at_once(api: GithubApi) -> None:
     assert caught.value.wait_s == 1
 
 
+def test_outage_that_says_how_long_it_lasts_is_waited_for(api: GithubApi) -> None:
+    api.fail("", 503, headers={"retry-after": "120"})
+    with pytest.raises(WorkSourceError) as caught:
+        anyio.run(tracker(api).list_issues, "ready", 1)
+
+    assert (caught.value.kind, caught.value.wait_s) == ("unavailable", 120)
+
+
 def test_locks_of_all_fleets_are_listed(api: GithubApi) -> None:
     async def main() -> None:
         here = tracker(api)

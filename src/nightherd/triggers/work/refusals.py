@@ -56,7 +56,11 @@ def refusal(answer: HttpAnswer, source: WorkSource, what: str) -> WorkSourceErro
     if status in (400, 409, 422):
         message = f"GitHub refuses to {what} of {source.repo}: {status}{words}"
         return WorkSourceError(message, kind=SourceStatus.REFUSED)
-    return WorkSourceError(f"GitHub could not {what} of {source.repo}: {status}{words}")
+    after = _number(answer.headers, "retry-after")
+    return WorkSourceError(
+        f"GitHub could not {what} of {source.repo}: {status}{words}",
+        wait_s=None if after is None else _bounded(after),
+    )
 
 
 def _wait_s(answer: HttpAnswer, said: str) -> float | None:
