@@ -59,7 +59,7 @@ def test_file_where_the_state_directory_should_be_is_a_problem(ward: Ward) -> No
     assert ward.root.read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["sessions", "logs", "blobs"])
+@pytest.mark.parametrize("name", ["sessions", "logs"])
 def test_missing_directory_is_found_and_made_again(name: str, used: Ward) -> None:
     shutil.rmtree(used.root / name)
 
@@ -70,6 +70,18 @@ def test_missing_directory_is_found_and_made_again(name: str, used: Ward) -> Non
     assert used.doctor("--fix", "--verify").result.code == 0
     assert (used.root / name).stat().st_mode & 0o777 == 0o700
     used.clean("--verify")
+
+
+def test_missing_directory_of_bodies_is_made_again_and_what_it_held_is_told(used: Ward) -> None:
+    blobs = used.root / "blobs"
+    shutil.rmtree(blobs)
+
+    assert used.doctor().checks == ["directory"]
+    assert used.doctor("--fix").result.code == 0
+    assert blobs.stat().st_mode & 0o777 == 0o700
+    told = used.doctor("--verify").of("journals")
+    assert told
+    assert all("the settings of event" in one["message"] for one in told)
 
 
 def test_journals_on_a_disk_that_is_away_are_not_taken_for_lost(used: Ward, tmp_path: Path) -> None:
@@ -101,7 +113,7 @@ def put_directory(path: Path) -> None:
 
 
 def put_pipe(path: Path) -> None:
-    path.rmdir() if path.is_dir() else path.unlink()
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
     os.mkfifo(path, 0o600)
 
 
@@ -137,7 +149,7 @@ def test_what_stands_in_the_place_of_a_file_is_found_and_kept_aside(
     assert used.doctor("--fix").result.code == 0
     assert [one for one in path.parent.glob(f"{path.name}.corrupt-*") if not one.is_file()]
     assert used.cli("run", "hello", "--quiet").code == 0
-    used.clean("--verify")
+    used.clean(*(() if name == "blobs" else ("--verify",)))  # what was there is gone
 
 
 def test_link_of_the_ledger_to_nothing_is_told_and_left_to_whoever_made_it(

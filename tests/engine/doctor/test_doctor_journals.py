@@ -244,6 +244,7 @@ def test_row_that_never_heard_of_its_execution_catches_up_with_the_journal(
     execute_pending(directory, job_id)
     usual = ward.show(job_id)
     journal = ward.journal(job_id).read_bytes().splitlines(keepends=True)
+    shutil.copytree(ward.root / "blobs", aside / "blobs", dirs_exist_ok=True)
     shutil.rmtree(ward.root)
     shutil.copytree(aside, ward.root)
     ward.journal(job_id).write_bytes(b"".join(journal if is_ended else journal[:5]))
