@@ -39,6 +39,10 @@ def test_job_ends_as_far_as_its_record_can_be_kept(
     assert cli("run", "vandal", "-p", name).code == code
 
     assert cli("jobs", "show", "@last", "--json").data["status"] == status
-    assert cli("doctor", "--fix", "--verify").code == 0
-    assert cli("doctor", "--verify", "--json").data["level"] == "ok"
+    # What the job was set to work with is lost with the bodies: that is told until a person knows it.
+    assert cli("doctor", "--fix", "--verify").code == (1 if name == "blobs" else 0)
+    if name == "blobs":
+        assert cli("doctor", "--acknowledge").code == 0
+    level = "warning" if name == "blobs" else "ok"
+    assert cli("doctor", "--verify", "--json").data["level"] == level
     assert cli("run", "vandal", "-p", "nothing").code == 0
