@@ -57,7 +57,18 @@ def test_unknown_shell_is_a_usage_error(cli: Cli) -> None:
 
 def test_commands_are_completed(complete: Complete, nowhere: Path) -> None:
     assert complete("nightherd j") == ["jobs"]
-    verbs = ["list", "show", "cancel", "resume", "fork", "retry", "tail", "export", "outline"]
+    verbs = [
+        "list",
+        "show",
+        "cancel",
+        "resume",
+        "fork",
+        "retry",
+        "tail",
+        "export",
+        "outline",
+        "config",
+    ]
     assert complete("nightherd jobs ") == [*verbs, "apply", "merge", "push", "diff"]
     assert complete("nightherd jobs --st") == ["--status"]
     assert complete("nightherd --col") == ["--color"]
