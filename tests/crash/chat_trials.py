@@ -33,7 +33,7 @@ from nightherd.wiring.running import make_worker_loop, open_worker
 
 ANSWER = f"{__name__}:answer"
 SAID, POSTED = "said.jsonl", "posted.jsonl"
-LOOK_S = 0.005
+LOOK_S = 0.01
 STREAMED = """\
     script:
       - {repeat: 1000, steps: [{say: "turn ${turn}: ${prompt}", over: 120ms}, {end: true}]}
