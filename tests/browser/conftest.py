@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from browser.chromium import running_chromium
-from browser.fleet_world import FleetWorld
+from browser.fleet_world import AGENTS, FleetWorld
 from browser.hostile_site import HostileSite, serving_hostile_site
 from browser.probe_site import ProbeSite, serving_probe
 from browser.visitor import Visitors
@@ -44,7 +44,7 @@ async def chromium(anyio_backend: str, components: Components) -> AsyncIterator[
 @pytest.fixture
 def hosts(request: pytest.FixtureRequest) -> None:
     """What people visit in this test is there before they come, and still there when they leave."""
-    for name in ("daemon_server", "probe"):
+    for name in ("daemon_server", "fleet", "probe"):
         if name in request.fixturenames:
             request.getfixturevalue(name)
 
@@ -68,11 +68,37 @@ def new_fleet(tmp_path: Path, daemon_server: ForkServer) -> Callable[..., FleetW
 
 
 @pytest.fixture
-async def fleet(new_fleet: Callable[..., FleetWorld]) -> FleetWorld:
-    """A fleet at work."""
-    world = new_fleet()
+def fleet(request: pytest.FixtureRequest) -> FleetWorld:
+    """A fleet at work, with the agents that the module names in `FLEET_AGENTS`: one for each test, or a shared one."""
+    is_shared = request.node.get_closest_marker("shared_fleet") is not None
+    world: FleetWorld = request.getfixturevalue("shared_fleet" if is_shared else "own_fleet")
+    return world
+
+
+@pytest.fixture
+async def own_fleet(
+    request: pytest.FixtureRequest, new_fleet: Callable[..., FleetWorld]
+) -> FleetWorld:
+    """A fleet in which nothing has happened yet."""
+    world = new_fleet(agents=getattr(request.module, "FLEET_AGENTS", AGENTS))
     await world.start()
     return world
+
+
+@pytest.fixture(scope="module")
+async def shared_fleet(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    prepared_server: ForkServer,
+    chromium: Browser,
+) -> AsyncIterator[FleetWorld]:
+    """A fleet that lasts as long as the tests of a module do."""
+    agents = getattr(request.module, "FLEET_AGENTS", AGENTS)
+    folder = tmp_path_factory.mktemp("shared")
+    world = FleetWorld(folder, prepared_server, agents=agents, stays=True)
+    await world.start()
+    yield world
+    await world.close()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from anyio import to_thread
 
 from daemon.pasture import PATIENCE_S, TARGET, Pasture
@@ -90,7 +91,10 @@ heartbeat: 500ms
 web: {web}
 agents:
 {agents}"""
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.15
 OVER = ("completed", "failed", "cancelled")
+shared = pytest.mark.shared_fleet
+"""For tests that look at their own jobs only and leave the daemon alone: one fleet does for all of a module."""
 
 
 class FleetWorld:
@@ -104,6 +108,7 @@ class FleetWorld:
         agents: str = AGENTS,
         name: str = "night-shift",
         environ: Mapping[str, str] | None = None,
+        stays: bool = False,
         **web: Any,
     ) -> None:
         settings = {"enabled": True, "host": "127.0.0.1", "port": free_port(), **web}
@@ -115,6 +120,8 @@ class FleetWorld:
         self.pasture = Pasture(folder, server, text)
         self.shows_dashboard = True
         self._environ = dict(environ or {})
+        self._stays = stays
+        self._tokens: dict[tuple[str, Role], str] = {}
         self._daemon: Trial | None = None
 
     @property
@@ -131,7 +138,7 @@ class FleetWorld:
 
     async def start(self) -> None:
         """Start the daemon, on the port it always has; it serves when this returns."""
-        begin = partial(self.pasture.daemon, environ=self._environ)
+        begin = partial(self.pasture.daemon, environ=self._environ, stays=self._stays)
         self._daemon = await to_thread.run_sync(begin)
         await self.until(self._is_serving)
 
@@ -153,6 +160,12 @@ class FleetWorld:
     async def stop(self) -> None:
         """Stop it as `nightherd stop` does."""
         await self._end(signal.SIGTERM, 0)
+
+    async def close(self) -> None:
+        """End the daemon, if there still is one: for a fleet of many tests."""
+        if self._daemon is not None:
+            await to_thread.run_sync(self.pasture.server.end, self._daemon)
+            self._daemon = None
 
     async def _end(self, number: int, status: int) -> None:
         assert self._daemon is not None
@@ -206,11 +219,16 @@ class FleetWorld:
         return text
 
     async def until(self, is_so: Callable[[], Awaitable[bool]]) -> None:
-        """Return once it is so; the patience is generous, a loaded machine is no failure."""
-        for _ in range(int(PATIENCE_S / 0.02)):
-            if await is_so():
-                return
-            await anyio.sleep(0.02)
+        """Return once it is so; the patience is generous, a loaded machine is no failure.
+
+        It asks more and more seldom: what answers is what is waited for.
+        """
+        pause_s = SHORTEST_PAUSE_S
+        with anyio.move_on_after(PATIENCE_S):
+            while not await is_so():
+                await anyio.sleep(pause_s)
+                pause_s = min(pause_s * 1.3, LONGEST_PAUSE_S)
+            return
         raise AssertionError("waited in vain")
 
     # Who comes in
@@ -221,8 +239,11 @@ class FleetWorld:
         return f"{self.url}{path}#code={code}"
 
     async def new_token(self, name: str, role: Role) -> str:
-        """A named token: whoever logs in with it is called so and may do that."""
-        return str((await self.post("/v1/tokens", name=name, role=role.value))["token"])
+        """A named token: whoever logs in with it is called so and may do that. Asked for again, it is the same."""
+        if (name, role) not in self._tokens:
+            made = await self.post("/v1/tokens", name=name, role=role.value)
+            self._tokens[name, role] = str(made["token"])
+        return self._tokens[name, role]
 
     # Jobs
 
@@ -247,7 +268,7 @@ class FleetWorld:
 
     async def running_job(self) -> str:
         """A job in the middle of a tool's call; it goes on after `release`."""
-        self._remove_held_files()
+        await self._end_held_jobs()
         job = await self.submit("held")
         await self.until(anyio.Path(self.folder / "held-begun").exists)
         return job
@@ -271,6 +292,10 @@ class FleetWorld:
         await self.until_status(job, "suspended")
         return dict(await self.get(f"/v1/inbox/{job}"))
 
-    def _remove_held_files(self) -> None:
+    async def _end_held_jobs(self) -> None:
+        """One of an earlier test may still wait for its file, and the agent has one job at a time."""
+        self.release()
+        for row in await self.get("/v1/jobs?q=agent:held"):
+            await self.until_status(row["id"], *OVER)
         for name in ("held-begun", "held-go"):
             (self.folder / name).unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 from playwright.async_api import Page
 
-from browser.fleet_world import FleetWorld
+from browser.fleet_world import FleetWorld, shared
 from browser.hostile_site import HostileSite
 from browser.visitor import Visitors
 from nightherd.model.access.role import Role
@@ -149,6 +149,7 @@ async def hostile_page(fleet: FleetWorld, visit: Visitors, site: HostileSite) ->
     return page
 
 
+@shared
 async def test_it_reads_nothing_although_its_requests_carry_the_cookie(
     fleet: FleetWorld, visit: Visitors, hostile_site: HostileSite
 ) -> None:
@@ -164,6 +165,7 @@ async def test_it_reads_nothing_although_its_requests_carry_the_cookie(
         assert await page.attempt(script) == REFUSED, way
 
 
+@shared
 async def test_it_cannot_act_although_its_requests_carry_the_cookie(
     fleet: FleetWorld, visit: Visitors, hostile_site: HostileSite
 ) -> None:
@@ -196,6 +198,7 @@ async def test_it_cannot_act_although_its_requests_carry_the_cookie(
     assert await page.page.context.cookies() == cookies
 
 
+@shared
 async def test_what_its_server_learns_of_the_cookie_is_of_no_use_to_it(
     fleet: FleetWorld, visit: Visitors, hostile_site: HostileSite
 ) -> None:
@@ -211,6 +214,7 @@ async def test_what_its_server_learns_of_the_cookie_is_of_no_use_to_it(
         connection.close()
 
 
+@shared
 async def test_it_cannot_embed_the_dashboard(
     fleet: FleetWorld, visit: Visitors, hostile_site: HostileSite
 ) -> None:
@@ -223,6 +227,7 @@ async def test_it_cannot_embed_the_dashboard(
     assert {frame.url for frame in page.frames[1:]} == {"chrome-error://chromewebdata/"}
 
 
+@shared
 async def test_it_keeps_no_hold_of_a_window_that_it_opens(
     fleet: FleetWorld, visit: Visitors, hostile_site: HostileSite
 ) -> None:
@@ -243,6 +248,7 @@ async def test_it_keeps_no_hold_of_a_window_that_it_opens(
     assert popup.url.startswith(fleet.url)
 
 
+@shared
 async def test_a_name_that_is_pointed_at_the_server_opens_nothing(
     fleet: FleetWorld, visit: Visitors
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser, expect
 
-from browser.fleet_world import FleetWorld
+from browser.fleet_world import FleetWorld, shared
 from nightherd.model.ids import JobId
 from nightherd.views.export.page import job_page
 from nightherd.wiring.stores import open_journals, open_reader
@@ -17,6 +17,7 @@ HOSTILE = (
 )
 
 
+@shared
 async def test_an_exported_job_opens_as_a_file(
     fleet: FleetWorld, chromium: Browser, tmp_path: Path
 ) -> None:
@@ -41,6 +42,7 @@ async def test_an_exported_job_opens_as_a_file(
     await context.close()
 
 
+@shared
 async def test_a_page_that_somebody_changed_runs_nothing(
     fleet: FleetWorld, chromium: Browser, tmp_path: Path
 ) -> None:
@@ -62,6 +64,7 @@ async def test_a_page_that_somebody_changed_runs_nothing(
     await context.close()
 
 
+@shared
 async def test_the_data_of_a_page_is_what_the_journal_says(
     fleet: FleetWorld, tmp_path: Path
 ) -> None:

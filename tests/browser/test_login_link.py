@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from browser.fleet_world import FleetWorld
+from browser.fleet_world import FleetWorld, shared
 from browser.probe_site import ProbeSite
 from browser.visitor import Visitors
 from nightherd.host.machine import user_name
@@ -53,6 +53,7 @@ async def is_logged_out(page: Page) -> None:
     await expect(page.get_by_role("button", name="Log in")).to_be_visible()
 
 
+@shared
 async def test_a_link_logs_in_and_leaves_its_code_nowhere(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -78,6 +79,7 @@ async def test_a_link_logs_in_and_leaves_its_code_nowhere(
     await is_logged_in(await visitor.open("/inbox"), user_name())
 
 
+@shared
 async def test_a_link_works_once(fleet: FleetWorld, visit: Visitors) -> None:
     link = await fleet.new_link()
     first, second = await visit.arrive(fleet), await visit.arrive(fleet)

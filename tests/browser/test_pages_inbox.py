@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.async_api import Route, expect
 
-from browser.fleet_world import FleetWorld
+from browser.fleet_world import FleetWorld, shared
 from browser.looks import PHONE_DARK, Look, every_look
 from browser.visitor import Visitors
 from browser.workflow_world import WORKFLOW_FLEET, paused_run, until_run
@@ -77,14 +77,7 @@ WRITER = """\
     script: [{say: Hello.}]
 """
 """It can write the fleet file, so a person has to accept what that gives it."""
-
-
-@pytest.fixture
-async def fleet(new_fleet: Callable[..., FleetWorld]) -> FleetWorld:
-    """A fleet whose agents ask for everything that can be asked, at work."""
-    world = new_fleet(agents=ASKERS)
-    await world.start()
-    return world
+FLEET_AGENTS = ASKERS
 
 
 async def decided(fleet: FleetWorld, item_id: str) -> str:
@@ -200,6 +193,7 @@ async def test_everything_is_answered_by_keyboard_alone(fleet: FleetWorld, visit
     assert await decided(fleet, asked["editor"]["id"]) == "approved"
 
 
+@shared
 async def test_an_edit_is_shown_as_the_difference_it_makes(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -215,6 +209,7 @@ async def test_an_edit_is_shown_as_the_difference_it_makes(
     assert await alice.axe() == []
 
 
+@shared
 async def test_what_a_command_hides_is_visible(fleet: FleetWorld, visit: Visitors) -> None:
     waiting = await fleet.waiting_job("hider")
     alice = await visit(fleet, f"/inbox/{waiting['id']}")
@@ -224,11 +219,13 @@ async def test_what_a_command_hides_is_visible(fleet: FleetWorld, visit: Visitor
     )
 
 
+@shared
 async def test_a_call_is_approved_with_other_arguments(fleet: FleetWorld, visit: Visitors) -> None:
     waiting = await fleet.waiting_job("pusher")
     alice = await visit(fleet, f"/inbox/{waiting['id']}")
     page = alice.page
     await expect(page.get_by_role("button", name="Approve")).to_be_enabled()
+    (fleet.folder / "pushed").unlink(missing_ok=True)
 
     await page.keyboard.press("e")
     await page.get_by_label("command").fill("echo other >> pushed")
@@ -241,6 +238,7 @@ async def test_a_call_is_approved_with_other_arguments(fleet: FleetWorld, visit:
     await expect(page.get_by_role("region", name="Decision")).to_contain_text("echo other")
 
 
+@shared
 async def test_a_question_is_answered_in_ones_own_words(fleet: FleetWorld, visit: Visitors) -> None:
     waiting = await fleet.waiting_job("chooser")
     alice = await visit(fleet, f"/inbox/{waiting['id']}")
@@ -254,6 +252,7 @@ async def test_a_question_is_answered_in_ones_own_words(fleet: FleetWorld, visit
     assert (await fleet.get(f"/v1/inbox/{waiting['id']}"))["reply"] == "the **third** one"
 
 
+@shared
 async def test_two_people_answer_one_item_and_the_second_is_told_who_was_first(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -320,6 +319,7 @@ async def test_an_item_that_is_read_stays_while_others_come(
     assert (await fleet.get(f"/v1/inbox/{second['id']}"))["status"] == "pending"
 
 
+@shared
 async def test_two_people_have_to_approve_where_a_quorum_says_so(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -340,6 +340,7 @@ async def test_two_people_have_to_approve_where_a_quorum_says_so(
     assert (fleet.folder / "both").read_text() == "both\n"
 
 
+@shared
 async def test_a_comment_decides_nothing(fleet: FleetWorld, visit: Visitors) -> None:
     waiting = await fleet.waiting_job("pusher")
     alice = await visit(fleet, f"/inbox/{waiting['id']}", role=Role.OPERATOR)
@@ -395,11 +396,12 @@ async def test_decided_items_are_found_by_kind_and_agent(
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+@shared
 async def test_who_may_not_answer_is_told_why(
     fleet: FleetWorld, visit: Visitors, role: Role
 ) -> None:
     waiting = await fleet.waiting_job("guarded")
-    alice = await visit(fleet, f"/inbox/{waiting['id']}", role=role, name="alice")
+    alice = await visit(fleet, f"/inbox/{waiting['id']}", role=role, name=role.value)
 
     await expect(alice.page.get_by_role("button", name="Approve")).to_be_disabled()
     reason = "needs the role operator" if role is Role.VIEWER else "Only bob may answer"

@@ -9,35 +9,16 @@ from pathlib import Path
 
 from playwright.async_api import Locator, Page, expect
 
-from browser.fleet_world import AGENTS, FleetWorld
+from browser.coder_world import start_coders
+from browser.fleet_world import AGENTS, FleetWorld, shared
 from browser.large_history import write_long_job
 from browser.looks import PHONE, Look, every_look
 from browser.page_checks import is_within
 from browser.rich_job import write_rich_job
 from browser.visitor import Visitors
-from components import Components
 from nightherd.model.access.role import Role
-from workspace_fleet import git, make_project
 
 NewFleet = Callable[..., FleetWorld]
-CODER = (
-    AGENTS
-    + """\
-  - name: coder
-    runtime: scripted
-    session: {mode: persistent}
-    allowed_tools: [Write]
-    limits: {turns: 5}
-    working_directory: {root: project, mode: copy}
-    script:
-      - repeat: 9
-        steps:
-          - tool: Write
-            input: {file_path: plan.txt, content: "1. ${prompt}\\n"}
-          - say: "Done with ${prompt}."
-          - {end: true}
-"""
-)
 TELLER = (
     AGENTS
     + """\
@@ -69,15 +50,6 @@ TELLER = (
 )
 NO_SNAPSHOT = r"status of 409.*/diff"
 """What a browser notes of a job that has just begun: nothing of its files is on record yet."""
-
-
-async def coders(new_fleet: NewFleet) -> FleetWorld:
-    """A fleet in which jobs have files."""
-    fleet = new_fleet(agents=CODER)
-    (fleet.folder / "project").mkdir()
-    (fleet.folder / "project" / "README").write_text("A project.\n")
-    await fleet.start()
-    return fleet
 
 
 def item(page: Page, text: str) -> Locator:
@@ -126,6 +98,7 @@ async def test_a_job_that_was_killed_and_rescued_shows_its_dead_time_with_the_re
     await expect(page).to_have_url(re.compile(rf"/jobs/{job}.*#\d+$"))
 
 
+@shared
 async def test_a_running_job_is_shown_until_now_and_one_that_has_ended_no_longer(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -146,6 +119,7 @@ async def test_a_running_job_is_shown_until_now_and_one_that_has_ended_no_longer
     await expect(outline(page).filter(has_text="at work")).to_have_count(0)
 
 
+@shared
 async def test_the_wait_for_a_person_is_dead_time_and_ends_with_the_answer(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -167,58 +141,6 @@ async def test_the_wait_for_a_person_is_dead_time_and_ends_with_the_answer(
 
 
 # What can be done with it
-
-
-async def test_a_job_is_cancelled_after_a_question_and_tried_again(
-    fleet: FleetWorld, visit: Visitors
-) -> None:
-    job = await fleet.running_job()
-    alice = await visit(fleet, f"/jobs/{job}")
-    page = alice.page
-
-    await page.get_by_role("button", name="Cancel …").click()
-    dialog = page.get_by_role("dialog", name="Cancel this job?")
-    await dialog.get_by_role("button", name="Let it go on").click()
-    assert (await fleet.get(f"/v1/jobs/{job}"))["status"] == "running"
-    await page.get_by_role("button", name="Cancel …").click()
-    assert await alice.axe() == []
-    await dialog.get_by_role("button", name="Cancel the job").click()
-
-    await fleet.until_status(job, "cancelled")
-    fleet.release()
-    await page.get_by_role("button", name="Retry").click()
-    await expect(page).not_to_have_url(re.compile(job))
-    await expect(item(page, "It is there.")).to_be_visible()
-    await fleet.until_status(page.url.rpartition("/")[2], "completed")
-
-
-async def test_a_limit_is_raised_and_the_job_continues(fleet: FleetWorld, visit: Visitors) -> None:
-    job = (await fleet.waiting_job("capped"))["job_id"]
-    alice = await visit(fleet, f"/jobs/{job}")
-    page = alice.page
-
-    await page.get_by_role("button", name="Raise limits …").click()
-    dialog = page.get_by_role("dialog", name="Raise limits")
-    await dialog.get_by_role("textbox", name=re.compile("^turns")).fill("9")
-    await dialog.get_by_role("button", name="Raise and continue").click()
-
-    await fleet.until_status(job, "completed")
-    await expect(page.locator("main header").first).to_contain_text("of 9")
-    limits = (await fleet.get(f"/v1/jobs/{job}"))["limits"]
-    assert [row["maximum"] for row in limits if row["limit"] == "turns"] == [9]
-
-
-async def test_a_failed_job_is_resumed_as_a_new_one(fleet: FleetWorld, visit: Visitors) -> None:
-    job = await fleet.run("broken")
-    alice = await visit(fleet, f"/jobs/{job}")
-    await expect(alice.page.locator("main header").first).to_contain_text("No luck today.")
-
-    await alice.page.get_by_role("button", name="Resume", exact=True).click()
-
-    await expect(alice.page).not_to_have_url(re.compile(job))
-    resumed = alice.page.url.rpartition("/")[2]
-    await fleet.until_status(resumed, "failed")
-    assert (await fleet.get(f"/v1/jobs/{resumed}"))["resumed_from"] == job
 
 
 async def test_a_message_to_a_session_that_is_held_waits_behind_the_job(
@@ -243,6 +165,7 @@ async def test_a_message_to_a_session_that_is_held_waits_behind_the_job(
     await expect(item(page, "Again.")).to_be_visible()
 
 
+@shared
 async def test_a_viewer_reads_a_job_and_changes_nothing(fleet: FleetWorld, visit: Visitors) -> None:
     waiting = await fleet.waiting_job("pusher")
     carol = await visit(fleet, f"/jobs/{waiting['job_id']}", role=Role.VIEWER, name="carol")
@@ -303,24 +226,6 @@ async def test_a_session_is_a_chat_whose_answers_stream_in(
     assert not page.url.endswith(job)
 
 
-async def test_a_job_is_forked_after_a_message(fleet: FleetWorld, visit: Visitors) -> None:
-    first = await fleet.run("talker", "one")
-    session = (await fleet.get(f"/v1/jobs/{first}"))["session_id"]
-    await fleet.run("talker", "two")
-    alice = await visit(fleet, f"/jobs/{first}")
-    page = alice.page
-    answer = item(page, "turn 1: one")
-    await answer.hover()
-    await answer.get_by_role("button", name="fork").click()
-    await expect(page.get_by_label("Message", exact=True)).to_be_focused()
-    await page.keyboard.type("three")
-    await page.get_by_role("button", name="Fork", exact=True).click()
-
-    await expect(item(page, "turn 2: three")).to_be_visible()
-    family = await fleet.get(f"/v1/sessions/{session}/tree")
-    assert len(family["nodes"]) == 2
-
-
 async def test_following_yields_to_a_person_who_scrolls(
     new_fleet: NewFleet, visit: Visitors
 ) -> None:
@@ -372,53 +277,8 @@ async def test_words_are_found_in_the_whole_job(new_fleet: NewFleet, visit: Visi
 # Its files
 
 
-async def test_what_a_job_changed_is_shown_and_applied(
-    new_fleet: NewFleet, visit: Visitors
-) -> None:
-    fleet = await coders(new_fleet)
-    job = await fleet.run("coder", "rest")
-    alice = await visit(fleet, f"/jobs/{job}")
-    page = alice.page
-    changes = page.get_by_role("region", name="Details")
-    await expect(changes).to_contain_text("plan.txt")
-    await changes.get_by_role("button", name="Apply …").click()
-    dialog = page.get_by_role("dialog", name="Apply the changes")
-    await dialog.get_by_role("button", name="Show what would change").click()
-    await expect(dialog.get_by_role("status")).to_contain_text("plan.txt")
-    assert not (fleet.folder / "project" / "plan.txt").exists()
-    assert await alice.axe() == []
-
-    await dialog.get_by_role("button", name="Apply", exact=True).click()
-
-    await expect(dialog).to_have_count(0)
-    assert (fleet.folder / "project" / "plan.txt").read_text() == "1. rest\n"
-
-
-async def test_what_a_job_changed_is_merged_with_a_message(
-    new_fleet: NewFleet, visit: Visitors, components: Components
-) -> None:
-    components.program("git")
-    fleet = new_fleet(agents=CODER.replace("mode: copy", "mode: worktree"))
-    project = fleet.folder / "project"
-    project.mkdir()
-    make_project(project)
-    await fleet.start()
-    job = await fleet.run("coder", "rest")
-    alice = await visit(fleet, f"/jobs/{job}")
-    page = alice.page
-    await page.get_by_role("button", name="Merge …").click()
-    dialog = page.get_by_role("dialog", name="Merge the changes")
-    await dialog.get_by_role("textbox", name="Message of the commit").fill("Plan the rest")
-
-    await dialog.get_by_role("button", name="Merge", exact=True).click()
-
-    await expect(dialog).to_have_count(0)
-    assert (project / "plan.txt").read_text() == "1. rest\n"
-    assert git(project, "log", "-1", "--format=%s", "main") == "Plan the rest"
-
-
 async def test_a_job_is_resumed_at_a_checkpoint(new_fleet: NewFleet, visit: Visitors) -> None:
-    fleet = await coders(new_fleet)
+    fleet = await start_coders(new_fleet)
     job = await fleet.run("coder", "one")
     first = min(row["number"] for row in await fleet.get(f"/v1/jobs/{job}/checkpoints"))
     carol = await visit(fleet, f"/jobs/{job}", role=Role.VIEWER, name="carol")
@@ -438,7 +298,7 @@ async def test_a_job_is_resumed_at_a_checkpoint(new_fleet: NewFleet, visit: Visi
 async def test_a_job_continues_in_a_fork_at_a_checkpoint(
     new_fleet: NewFleet, visit: Visitors
 ) -> None:
-    fleet = await coders(new_fleet)
+    fleet = await start_coders(new_fleet)
     job = await fleet.run("coder", "one")
     numbers = [row["number"] for row in await fleet.get(f"/v1/jobs/{job}/checkpoints")]
     alice = await visit(fleet, f"/jobs/{job}")
@@ -456,6 +316,7 @@ async def test_a_job_continues_in_a_fork_at_a_checkpoint(
     assert forked["forked_from"].startswith(job)
 
 
+@shared
 async def test_a_job_is_saved_as_a_page_and_as_a_journal_that_the_dashboard_opens(
     fleet: FleetWorld, visit: Visitors, tmp_path: Path
 ) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-import pytest
 from playwright.async_api import Locator, Page, Route, expect
 
-from browser.fleet_world import FleetWorld
+from browser.fleet_world import FleetWorld, shared
 from browser.looks import Look, every_look
 from browser.visitor import Visitors
 from browser.workflow_world import (
@@ -20,13 +18,7 @@ from browser.workflow_world import (
 )
 from nightherd.model.access.role import Role
 
-
-@pytest.fixture
-async def fleet(new_fleet: Callable[..., FleetWorld]) -> FleetWorld:
-    """A fleet with workflows, at work."""
-    world = new_fleet(agents=WORKFLOW_FLEET)
-    await world.start()
-    return world
+FLEET_AGENTS = WORKFLOW_FLEET
 
 
 def phase(page: Page, look: Look, name: str) -> Locator:
@@ -68,6 +60,7 @@ async def test_runs_are_listed_filtered_and_current(
     await expect(runs.get_by_role("link")).to_have_attribute("href", f"/runs/{waiting}")
 
 
+@shared
 async def test_a_filter_that_cannot_be_read_says_where(fleet: FleetWorld, visit: Visitors) -> None:
     alice = await visit(fleet, "/runs?q=status:never")
     alice.complaints.allow("status of 400")
@@ -76,6 +69,7 @@ async def test_a_filter_that_cannot_be_read_says_where(fleet: FleetWorld, visit:
 
 
 @every_look
+@shared
 async def test_a_gate_is_answered_on_the_page_and_the_graph_moves(
     fleet: FleetWorld, visit: Visitors, look: Look
 ) -> None:
@@ -105,6 +99,7 @@ async def test_a_gate_is_answered_on_the_page_and_the_graph_moves(
 
 
 @every_look
+@shared
 async def test_every_view_of_a_run_can_be_read(
     fleet: FleetWorld, visit: Visitors, look: Look
 ) -> None:
@@ -136,6 +131,7 @@ async def test_every_view_of_a_run_can_be_read(
     assert {view: lines for view, lines in found.items() if lines} == {}
 
 
+@shared
 async def test_events_and_dead_time_of_a_run_are_current(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -152,6 +148,7 @@ async def test_events_and_dead_time_of_a_run_are_current(
     await expect(row).to_contain_text("waits for the event window-open")
 
 
+@shared
 async def test_a_run_is_used_by_keyboard_alone(fleet: FleetWorld, visit: Visitors) -> None:
     run = await paused_run(fleet, "news", topic="cows")
     alice = await visit(fleet, "/runs")
@@ -186,6 +183,7 @@ async def test_a_run_is_used_by_keyboard_alone(fleet: FleetWorld, visit: Visitor
     await expect(page.get_by_role("complementary")).to_have_count(0)
 
 
+@shared
 async def test_groups_show_their_items_and_iterations(fleet: FleetWorld, visit: Visitors) -> None:
     run = await ended_run(fleet, "groups")
     alice = await visit(fleet, f"/runs/{run}")
@@ -241,6 +239,7 @@ async def test_a_failed_run_is_retried_and_forked_with_other_inputs(
     await expect(page.get_by_role("button", name=re.compile("^good, .*kept from"))).to_be_visible()
 
 
+@shared
 async def test_an_event_is_sent_with_a_payload(fleet: FleetWorld, visit: Visitors) -> None:
     run = await paused_run(fleet, "deploy")
     alice = await visit(fleet, f"/runs/{run}")
@@ -260,6 +259,7 @@ async def test_an_event_is_sent_with_a_payload(fleet: FleetWorld, visit: Visitor
     assert (await fleet.get(f"/v1/runs/{run}/outputs/announce"))["output"] == "Ada"
 
 
+@shared
 async def test_a_run_is_cancelled_only_when_a_person_is_sure(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -277,6 +277,7 @@ async def test_a_run_is_cancelled_only_when_a_person_is_sure(
     await expect(page.get_by_role("button", name="Retry")).to_be_enabled()
 
 
+@shared
 async def test_limits_are_raised_for_the_run_and_for_a_job_of_it(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -297,6 +298,7 @@ async def test_limits_are_raised_for_the_run_and_for_a_job_of_it(
     await expect(page.locator("header")).to_contain_text("succeeded")
 
 
+@shared
 async def test_operators_set_values_of_the_scratch(fleet: FleetWorld, visit: Visitors) -> None:
     run = await paused_run(fleet, "deploy")
     bob = await visit(fleet, f"/runs/{run}?view=facts", role=Role.OPERATOR, name="bob")
@@ -314,6 +316,7 @@ async def test_operators_set_values_of_the_scratch(fleet: FleetWorld, visit: Vis
     await expect(scratch).to_contain_text("empty")
 
 
+@shared
 async def test_a_viewer_reads_a_run_and_changes_nothing(fleet: FleetWorld, visit: Visitors) -> None:
     run = await paused_run(fleet, "news", topic="cows")
     carol = await visit(fleet, f"/runs/{run}?phase=approve", role=Role.VIEWER, name="carol")
@@ -349,10 +352,12 @@ async def test_a_run_stays_readable_without_the_daemon_and_is_current_after_it(
     )
 
 
+@shared
 async def test_a_run_starts_one_fork_however_often_it_is_asked(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
     run = await ended_run(fleet, "fragile")
+    before = len(await fleet.get("/v1/runs"))
     alice = await visit(fleet, f"/runs/{run}")
     alice.complaints.allow(r"ERR_FAILED", r"fork net::")
     page = alice.page
@@ -377,6 +382,6 @@ async def test_a_run_starts_one_fork_however_often_it_is_asked(
     await fork.click()
     await expect(page).not_to_have_url(re.compile(run))
 
-    assert len(await fleet.get("/v1/runs")) == 2
+    assert len(await fleet.get("/v1/runs")) == before + 1
     assert len(keys) == 2
     assert len(set(keys)) == 1

@@ -6,7 +6,7 @@ import re
 
 from playwright.async_api import Locator, Page, expect
 
-from browser.fleet_world import FleetWorld
+from browser.fleet_world import FleetWorld, shared
 from browser.looks import Look, every_look
 from browser.page_checks import violations
 from browser.visitor import Visitors
@@ -71,6 +71,7 @@ async def test_a_schedule_runs_is_changed_and_put_back(
     assert (job["agent"], job["schedule"]) == ("hello", "nightly")
 
 
+@shared
 async def test_a_rule_that_cannot_be_read_says_why_and_changes_nothing(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -107,6 +108,7 @@ async def test_a_schedule_is_used_by_keyboard_alone(fleet: FleetWorld, visit: Vi
     await expect(page).to_have_url(re.compile(r"/jobs/job-"))
 
 
+@shared
 async def test_a_viewer_reads_schedules_and_changes_none(
     fleet: FleetWorld, visit: Visitors
 ) -> None:

@@ -6,7 +6,7 @@ import re
 
 from playwright.async_api import expect
 
-from browser.fleet_world import FleetWorld
+from browser.fleet_world import FleetWorld, shared
 from browser.looks import Look, every_look
 from browser.page_checks import violations
 from browser.visitor import Visitors
@@ -58,6 +58,7 @@ async def test_a_token_logs_in_until_it_is_revoked(
     assert await violations(page, {page.url: "Settings"}) == {}
 
 
+@shared
 async def test_a_name_that_is_taken_stays_in_the_form(fleet: FleetWorld, visit: Visitors) -> None:
     await fleet.new_token("bob", Role.VIEWER)
     alice = await visit(fleet, "/settings")
@@ -71,10 +72,11 @@ async def test_a_name_that_is_taken_stays_in_the_form(fleet: FleetWorld, visit: 
     await expect(page.get_by_label("Name")).to_have_value("bob")
 
 
+@shared
 async def test_only_admins_see_tokens(fleet: FleetWorld, visit: Visitors) -> None:
-    bob = await visit(fleet, "/settings", role=Role.OPERATOR, name="bob")
+    olga = await visit(fleet, "/settings", role=Role.OPERATOR, name="olga")
 
-    await expect(bob.page.get_by_text("Admins manage tokens here.")).to_be_visible()
-    await expect(bob.page.get_by_text(re.compile("bob, operator"))).to_be_visible()
-    await expect(bob.page.get_by_role("button", name="Add token")).to_have_count(0)
-    assert not any("/v1/tokens" in request.url for request in bob.requests)
+    await expect(olga.page.get_by_text("Admins manage tokens here.")).to_be_visible()
+    await expect(olga.page.get_by_text(re.compile("olga, operator"))).to_be_visible()
+    await expect(olga.page.get_by_role("button", name="Add token")).to_have_count(0)
+    assert not any("/v1/tokens" in request.url for request in olga.requests)

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-import pytest
 from playwright.async_api import expect
 
-from browser.fleet_world import FleetWorld
+from browser.fleet_world import FleetWorld, shared
 from browser.looks import Look, every_look
 from browser.visitor import Visitors
 from browser.workflow_world import WORKFLOW_FLEET, ended_run, paused_run
 from nightherd.model.access.role import Role
 
-
-@pytest.fixture
-async def fleet(new_fleet: Callable[..., FleetWorld]) -> FleetWorld:
-    """A fleet with workflows, at work."""
-    world = new_fleet(agents=WORKFLOW_FLEET)
-    await world.start()
-    return world
+FLEET_AGENTS = WORKFLOW_FLEET
 
 
 @every_look
@@ -47,6 +39,7 @@ async def test_workflows_are_listed_with_their_last_runs(
 
 
 @every_look
+@shared
 async def test_a_workflow_shows_its_phases_inputs_and_triggers(
     fleet: FleetWorld, visit: Visitors, look: Look
 ) -> None:
@@ -105,6 +98,7 @@ async def test_a_run_is_started_with_a_form_of_its_inputs(
     assert shown["inputs"] == {"topic": "owls", "copies": 3, "options": {"deep": [1]}}
 
 
+@shared
 async def test_an_admin_switches_a_workflow_off_and_on(fleet: FleetWorld, visit: Visitors) -> None:
     alice = await visit(fleet, "/workflows/news")
     page = alice.page
@@ -123,6 +117,7 @@ async def test_an_admin_switches_a_workflow_off_and_on(fleet: FleetWorld, visit:
     assert (await fleet.get("/v1/workflows/news"))["is_overridden"] is False
 
 
+@shared
 async def test_an_operator_starts_runs_and_switches_nothing(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -137,5 +132,5 @@ async def test_an_operator_starts_runs_and_switches_nothing(
     await dialog.get_by_role("button", name="Start").click()
     await expect(bob.page).to_have_url(re.compile("/runs/run-"))
 
-    (run,) = await fleet.get("/v1/runs")
+    run = await fleet.get(f"/v1/runs/{bob.page.url.rpartition('/')[2]}")
     assert run["started_by"] == "bob"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playwright.async_api import expect
 
-from browser.fleet_world import FleetWorld
+from browser.fleet_world import FleetWorld, shared
 from browser.looks import DESKTOP, PHONE, PHONE_DARK, Look, every_look
 from browser.page_checks import is_within, violations
 from browser.visitor import Visitors
@@ -18,6 +18,7 @@ KEYS = {"i": "Inbox", "j": "Jobs", "r": "Runs", "s": "Sessions", "w": "Workflows
 REFUSED = "status of 401"
 
 
+@shared
 async def test_keys_lead_everywhere(fleet: FleetWorld, visit: Visitors) -> None:
     alice = await visit(fleet, "/agents")
     page, keyboard = alice.page, alice.page.keyboard
@@ -45,6 +46,7 @@ async def test_keys_lead_everywhere(fleet: FleetWorld, visit: Visitors) -> None:
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+@shared
 async def test_the_legend_lists_every_key_and_gives_the_focus_back(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -97,6 +99,7 @@ async def test_the_palette_is_used_by_keyboard(fleet: FleetWorld, visit: Visitor
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+@shared
 async def test_the_content_is_one_key_away(fleet: FleetWorld, visit: Visitors) -> None:
     alice = await visit(fleet, "/agents")
     page = alice.page
@@ -108,6 +111,7 @@ async def test_the_content_is_one_key_away(fleet: FleetWorld, visit: Visitors) -
     await expect(page.get_by_role("main")).to_be_focused()
 
 
+@shared
 async def test_a_theme_is_kept_and_the_system_decides_again(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -134,6 +138,7 @@ async def test_a_theme_is_kept_and_the_system_decides_again(
     assert await page.evaluate(background) == light
 
 
+@shared
 async def test_logging_out_ends_this_browser_in_all_its_tabs_and_everywhere_the_others(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -158,6 +163,7 @@ async def test_logging_out_ends_this_browser_in_all_its_tabs_and_everywhere_the_
 
 
 @every_look
+@shared
 async def test_the_login_page_takes_tokens_and_logs_in_every_tab(
     fleet: FleetWorld, visit: Visitors, look: Look
 ) -> None:
@@ -185,6 +191,7 @@ async def test_the_login_page_takes_tokens_and_logs_in_every_tab(
     await expect(other.get_by_role("region", name="Agents")).to_be_visible()
 
 
+@shared
 async def test_a_code_that_was_used_says_so_and_leaves_the_address(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -202,6 +209,7 @@ async def test_a_code_that_was_used_says_so_and_leaves_the_address(
     assert second.url == f"{fleet.url}/agents"
 
 
+@shared
 async def test_a_viewer_sees_actions_disabled_and_a_forged_request_is_refused(
     fleet: FleetWorld, visit: Visitors
 ) -> None:
@@ -230,6 +238,7 @@ async def test_a_viewer_sees_actions_disabled_and_a_forged_request_is_refused(
     fleet.release()
 
 
+@shared
 async def test_an_address_without_a_page_says_so(fleet: FleetWorld, visit: Visitors) -> None:
     alice = await visit(fleet, "/nowhere/at/all")
     alice.complaints.allow("status of 404", "/nowhere/at/all 404")
@@ -265,6 +274,7 @@ async def test_everything_works_below_a_base_path(
     assert (await manifest.json())["start_url"] == "./"
 
 
+@shared
 async def test_the_menu_of_a_phone_has_every_page(fleet: FleetWorld, visit: Visitors) -> None:
     alice = await visit(fleet, "/jobs", look=PHONE_DARK)
     page = alice.page

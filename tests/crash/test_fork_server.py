@@ -91,14 +91,26 @@ def test_trial_left_behind_is_killed_when_the_next_begins(server: ForkServer, le
         trial.wait()
 
 
+def test_trial_that_stays_ends_when_it_is_told_to(server: ForkServer) -> None:
+    (trial,) = server.begin(f"{HERE}:wait_for_ever", None, stays=True)
+    (other,) = server.begin(f"{HERE}:wait_for_ever", None)
+
+    server.run(f"{HERE}:speak", ["next"])
+
+    assert (is_there(trial.pid), is_there(other.pid)) == (True, False)
+    server.end(trial)
+    assert not is_there(trial.pid)
+
+
 @pytest.mark.parametrize("left", ["stop", "wait_for_ever"])
 def test_closing_leaves_no_trial_behind(left: str) -> None:
     with ForkServer() as server:
+        (staying,) = server.begin(f"{HERE}:{left}", None, stays=True)
         stopped, waiting = server.begin(f"{HERE}:{left}", None, None)
         assert is_there(stopped.pid)
 
-    assert not is_there(stopped.pid)
-    assert not is_there(waiting.pid)
+    for trial in (staying, stopped, waiting):
+        assert not is_there(trial.pid)
 
 
 def test_trial_that_takes_too_long_is_killed_and_the_server_goes_on(server: ForkServer) -> None:

@@ -97,9 +97,9 @@ class Pasture:
         """Begin as many daemons at the same time."""
         return self.server.begin(TARGET, *[self.order(**more) for _ in range(count)])
 
-    def daemon(self, **more: object) -> Trial:
-        """One daemon, at work."""
-        (trial,) = self.server.begin(TARGET, self.order(**more))
+    def daemon(self, *, stays: bool = False, **more: object) -> Trial:
+        """One daemon, at work; one that stays does not end when the next test begins."""
+        (trial,) = self.server.begin(TARGET, self.order(**more), stays=stays)
         self.wait_until_ready(trial)
         return trial
 

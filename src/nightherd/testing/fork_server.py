@@ -16,8 +16,8 @@ imported everything costs about 12. A trial is a function that can be imported b
         assert ended.status == -signal.SIGKILL
         assert len(list(MyJournals(tmp_path).read(JOB))) >= len(ended.said)
 
-What was said before a kill is never lost. No trial outlives its test: what is still running or stopped is
-killed when the next one begins and when the server is closed; one that takes longer than `patience_s` is
+What was said before a kill is never lost. No trial outlives its test, unless it is begun to stay: what is still
+running or stopped is killed when the next one begins and when the server is closed; one that takes longer than `patience_s` is
 killed and reported. When the test run itself is killed, the server kills its trials and ends.
 """
 
@@ -110,20 +110,26 @@ class ForkServer:
         """Import these once, so that no trial has to. They may do nothing that must not be in every trial."""
         self._ask({"load": modules})
 
-    def begin(self, target: str, *orders: object) -> list[Trial]:
+    def begin(self, target: str, *orders: object, stays: bool = False) -> list[Trial]:
         """Begin `target` (`module:function`) once per order, all at the same time.
 
-        Whatever is left of trials begun earlier is killed first.
+        Whatever is left of trials begun earlier is killed first, but for those that stay: `end` ends them.
         """
-        self._kill_all()
+        if not stays:
+            self._kill_all()
         records = [str(Path(self._folder.name) / f"{self._number}-{n}") for n in range(len(orders))]
         for record in records:
             Path(record).touch()
         answer = self._ask({"begin": target, "orders": orders, "records": records})
         pids = list(answer["pids"])
         trials = [Trial(self, pid, Path(name)) for pid, name in zip(pids, records, strict=True)]
-        self._begun = dict(zip(pids, trials, strict=True))
+        if not stays:
+            self._begun = dict(zip(pids, trials, strict=True))
         return trials
+
+    def end(self, trial: Trial) -> None:
+        """Kill a trial, if it still runs; it cannot be waited for any more."""
+        self._ask({"kill": [trial.pid]})
 
     def run(self, target: str, order: object = None) -> Ended:
         """Begin one and wait for its end."""

@@ -34,7 +34,7 @@ export function JobInbox({ items }: { items: readonly ItemRow[] }) {
       className="max-h-[50%] shrink-0 overflow-y-auto border-t border-wait"
     >
       <details open>
-        <summary className="sticky top-0 z-10 flex min-h-9 items-center bg-wait-soft px-4 text-sm font-medium text-wait">
+        <summary className="sticky top-0 z-10 flex min-h-9 items-center bg-wait-soft px-4 text-sm font-medium text-wait focus-visible:-outline-offset-2">
           ▾ Waits for you: {items.length === 1 ? "1 item" : `${items.length} items`}
         </summary>
         <Asked items={items} />

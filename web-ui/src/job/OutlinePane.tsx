@@ -8,7 +8,7 @@ import { outlineRows, type OutlineRow } from "./outline_rows";
 import type { Progress } from "./timeline";
 
 const ROW =
-  "flex min-h-9 w-full flex-col justify-center px-3 py-1 text-left text-sm hover:bg-hover";
+  "flex min-h-9 w-full flex-col justify-center px-3 py-1 text-left text-sm hover:bg-hover focus-visible:-outline-offset-2";
 
 /** The job from beginning to end as a list; each row leads to its place in the transcript. */
 export function OutlinePane({

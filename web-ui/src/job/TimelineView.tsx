@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useRef, useState, type KeyboardEvent } from "react";
 
 import { classes } from "../ui/classes";
 import { spanText, useNow } from "../ui/time";
@@ -15,7 +15,17 @@ const TONES: Record<Bar["kind"], string> = {
   open: "border border-dashed border-busy bg-busy-soft",
 };
 
-/** When the job worked, waited and was dead; a click goes there in the transcript. */
+/** By key, how many bars further it goes. */
+const STEPS: Record<string, number> = {
+  ArrowRight: 1,
+  ArrowDown: 1,
+  ArrowLeft: -1,
+  ArrowUp: -1,
+  Home: -100_000,
+  End: 100_000,
+};
+
+/** When the job worked, waited and was dead; a click goes there in the transcript. Arrow keys go from bar to bar. */
 export function TimelineView({
   outline,
   progress,
@@ -28,14 +38,32 @@ export function TimelineView({
   const now = useNow();
   const end = isOpen(outline) ? now : 0;
   const line = useMemo(() => timelineOf(outline, end, progress), [outline, end, progress]);
+  const frame = useRef<HTMLElement>(null);
+  const [focused, setFocused] = useState("");
   if (line === null) return null;
   const lanes: [string, Bar[]][] = [
     ["work", line.work],
     ["dead time", line.gaps],
     ["children", line.children],
   ];
+  const keys = lanes.flatMap(([, bars]) => bars.map(({ key }) => key));
+  const stop = keys.includes(focused) ? focused : keys[0];
+  const move = (event: KeyboardEvent) => {
+    const step = STEPS[event.key];
+    const at = keys.indexOf((event.target as HTMLElement).dataset["bar"] ?? "");
+    if (step === undefined || at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const next = keys[Math.min(keys.length - 1, Math.max(0, at + step))] ?? "";
+    setFocused(next);
+    frame.current?.querySelector<HTMLElement>(`[data-bar="${CSS.escape(next)}"]`)?.focus();
+  };
   return (
-    <section aria-label="Timeline" className="border-b border-line px-4 py-2 text-xs">
+    <section
+      ref={frame}
+      aria-label="Timeline"
+      className="border-b border-line px-4 py-2 text-xs"
+      onKeyDown={move}
+    >
       {lanes
         .filter(([, bars]) => bars.length > 0)
         .map(([name, bars]) => (
@@ -43,7 +71,7 @@ export function TimelineView({
             <span className="w-20 shrink-0 text-faint">{name}</span>
             <div className="relative h-4 flex-1 rounded bg-raised">
               {bars.map((bar) => (
-                <BarView key={bar.key} bar={bar} onGo={onGo} />
+                <BarView key={bar.key} bar={bar} isStop={bar.key === stop} onGo={onGo} />
               ))}
               {name === "work" &&
                 line.checkpoints.map((point) => (
@@ -76,18 +104,28 @@ export function TimelineView({
   );
 }
 
-function BarView({ bar, onGo }: { bar: Bar; onGo: (seq: number) => void }) {
+function BarView({
+  bar,
+  isStop,
+  onGo,
+}: {
+  bar: Bar;
+  /** Whether the Tab key comes to it. */
+  isStop: boolean;
+  onGo: (seq: number) => void;
+}) {
   const failed = bar.errors === 0 ? "" : bar.errors === 1 ? ", 1 error" : `, ${bar.errors} errors`;
   const title = `${bar.label}, ${spanText(bar.seconds)}${failed}`;
   const style = { left: `${bar.from * 100}%`, width: `max(2px, ${bar.length * 100}%)` };
   const look = classes(
-    "absolute inset-y-0 rounded-sm hover:opacity-100",
+    "absolute inset-y-0 rounded-sm hover:opacity-100 focus-visible:z-10 focus-visible:opacity-100",
     TONES[bar.kind],
     bar.errors > 0 && bar.kind !== "error" && "border-b-3 border-bad",
   );
+  const place = { "data-bar": bar.key, tabIndex: isStop ? 0 : -1, title, className: look, style };
   if (bar.job !== null) {
     return (
-      <Link to={`/jobs/${bar.job}`} title={title} className={look} style={style}>
+      <Link to={`/jobs/${bar.job}`} {...place}>
         <span className="sr-only">{title}</span>
       </Link>
     );
@@ -95,11 +133,8 @@ function BarView({ bar, onGo }: { bar: Bar; onGo: (seq: number) => void }) {
   return (
     <button
       type="button"
-      title={title}
+      {...place}
       aria-label={title}
-      tabIndex={-1}
-      className={look}
-      style={style}
       onClick={() => bar.seq !== null && onGo(bar.seq)}
     />
   );

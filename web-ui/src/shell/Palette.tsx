@@ -65,7 +65,7 @@ export default function Palette({
           else return;
           event.preventDefault();
         }}
-        className="w-full border-b border-line bg-panel px-4 py-3 outline-none"
+        className="w-full border-b border-line bg-panel px-4 py-3 -outline-offset-2"
       />
       <ul id="palette" role="listbox" aria-label="Commands" className="p-1">
         {shown.map((command, place) => (

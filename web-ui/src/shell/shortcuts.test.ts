@@ -41,7 +41,7 @@ function press(key: string, target: EventTarget = document.body, more: KeyboardE
 }
 
 beforeEach(() => {
-  document.body.innerHTML = "<div></div><input><dialog open><button>in</button></dialog>";
+  document.body.innerHTML = "<div></div><input><dialog><button>in</button></dialog>";
   root = createRoot(document.querySelector("div") ?? document.body);
   done = [];
 });
@@ -55,14 +55,26 @@ it("runs single keys and sequences; a sequence comes before a key of its own", (
 
 it("leaves keys to fields and windows, but not those with Control or Command", () => {
   show([shortcut("c"), shortcut("mod+k")]);
-  for (const target of ["input", "dialog button"].map((name) => document.querySelector(name))) {
-    if (target === null) throw new Error("it is there");
+  const [field, dialog] = [document.querySelector("input"), document.querySelector("dialog")];
+  if (field === null || dialog === null) throw new Error("they are there");
+  const pressAll = (target: EventTarget) => {
     press("c", target);
     press("K", target, { ctrlKey: true });
     press("k", target, { metaKey: true });
-  }
+  };
+  pressAll(field);
   press("c", document.body, { altKey: true });
+  dialog.open = true;
+  pressAll(dialog.querySelector("button") ?? dialog);
   expect(done).toEqual(["mod+k", "mod+k", "mod+k", "mod+k"]);
+});
+
+it("leaves keys to a window also while the focus is nowhere", () => {
+  show([shortcut("Escape"), shortcut("c")]);
+  document.querySelector("dialog")?.setAttribute("open", "");
+  press("c");
+  press("Escape");
+  expect(done).toEqual([]);
 });
 
 it("lets later components come first and gives keys back when they leave", () => {

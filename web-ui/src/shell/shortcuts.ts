@@ -52,7 +52,7 @@ export function useKeyboard(): void {
     const pressed = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.altKey || event.isComposing) return;
       const mod = event.ctrlKey || event.metaKey ? "mod+" : "";
-      if (mod === "" && (isEditing(event.target) || isInDialog(event.target))) return;
+      if (mod === "" && (isEditing(event.target) || isInDialog())) return;
       const key = mod + (mod === "" ? event.key : event.key.toLowerCase());
       if (key.length > 1 && mod === "" && ["Shift", "Control", "Meta"].includes(key)) return;
       const now = event.timeStamp;
@@ -78,6 +78,7 @@ function isEditing(target: EventTarget | null): boolean {
   );
 }
 
-function isInDialog(target: EventTarget | null): boolean {
-  return target instanceof Element && target.closest("dialog[open]") !== null;
+/** Also when the focus is nowhere: the page below a window hears nothing, and Escape closes the window. */
+function isInDialog(): boolean {
+  return document.querySelector("dialog[open]") !== null;
 }

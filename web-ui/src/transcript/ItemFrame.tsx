@@ -35,7 +35,13 @@ export function ItemFrame({
     <article
       id={`event-${item.seq}`}
       data-seq={item.seq}
-      className={classes("group relative rounded-md", tone !== "dense" && "my-1", TONES[tone])}
+      tabIndex={-1}
+      className={classes(
+        // What is gone to by keys has a ring around its row.
+        "group relative rounded-md focus-visible:outline-none",
+        tone !== "dense" && "my-1",
+        TONES[tone],
+      )}
     >
       {children}
       {item.kind !== "live" && (

@@ -3,6 +3,7 @@ import "./transcript.css";
 import {
   useEffect,
   useEffectEvent,
+  useLayoutEffect,
   useMemo,
   useRef,
   useState,
@@ -48,6 +49,20 @@ export function Transcript(props: TranscriptProps) {
   const [find, setFind] = useState<string | null>(null);
   const [current, setCurrent] = useState<number | null>(null);
   const { items } = snapshot;
+  const itemAt = (seq: number) =>
+    seq >= snapshot.firstSeq && seq <= snapshot.lastSeq
+      ? items[indexOfSeq(items, seq)]?.seq
+      : undefined;
+  const marked = current === null ? undefined : itemAt(current);
+  /** The event whose item gets the focus as soon as it is shown. */
+  const wanted = useRef<number | null>(null);
+  useLayoutEffect(() => {
+    if (wanted.current === null) return;
+    const item = area.current?.querySelector<HTMLElement>(`#event-${itemAt(wanted.current) ?? 0}`);
+    if (item == null) return;
+    wanted.current = null;
+    item.focus({ preventScroll: true });
+  });
 
   const go = (seq: number) => {
     setCurrent(seq);
@@ -63,21 +78,24 @@ export function Transcript(props: TranscriptProps) {
     open();
   }, [store, at]);
 
-  const here = () => {
-    const top = (area.current?.scrollTop ?? 0) + 2;
-    const first = virtual.getVirtualItemForOffset(top);
-    return first === undefined ? 0 : (items[first.index]?.seq ?? 0);
+  /** The places of the first and the last item that are seen. */
+  const view = () => {
+    const top = area.current?.scrollTop ?? 0;
+    const bottom = top + (area.current?.clientHeight ?? 0);
+    const at = (offset: number) => virtual.getVirtualItemForOffset(offset)?.index ?? 0;
+    return [at(top + 2), at(bottom - 2)] as const;
   };
 
-  /** Go to the next item of a kind after or before the top of the view; loads windows until there is one. */
+  /** Go to the next item of a kind, from the last one that was gone to or the top of the view; loads windows until there is one. */
   const step = async (
     isWanted: (item: Item) => boolean,
     direction: 1 | -1,
     known: readonly number[],
   ) => {
-    const top = here();
-    const isNear = Math.abs(indexOfSeq(items, current ?? 0) - indexOfSeq(items, top)) <= 1;
-    const from = items[indexOfSeq(items, isNear ? (current ?? top) : top)]?.seq ?? top;
+    const [first, last] = view();
+    const place = current === null ? -1 : indexOfSeq(items, current);
+    // From what was gone to last, unless it was scrolled away.
+    const from = items[place >= first - 1 && place <= last ? place : first]?.seq ?? 0;
     for (let tries = 0; tries < 8; tries += 1) {
       const now = store.getSnapshot();
       const list = direction === 1 ? now.items : now.items.toReversed();
@@ -89,6 +107,8 @@ export function Transcript(props: TranscriptProps) {
       const found = next?.seq ?? far;
       if (found !== undefined) {
         go(found);
+        // What can be done with it is then one Tab away.
+        wanted.current = found;
         return;
       }
       if (!(direction === 1 ? now.hasAfter : now.hasBefore)) return;
@@ -188,7 +208,7 @@ export function Transcript(props: TranscriptProps) {
                     data-index={row.index}
                     className={classes(
                       "absolute inset-x-0 top-0 rounded-md",
-                      item.seq === current && "outline-2 outline-accent",
+                      item.seq === marked && "outline-2 outline-accent",
                       found.has(item.seq) && "bg-wait-soft",
                     )}
                     style={{ transform: `translateY(${row.start}px)` }}

@@ -44,7 +44,7 @@ export function Tabs<Name extends string>({
           tabIndex={name === current ? 0 : -1}
           onClick={() => onChange(name)}
           className={classes(
-            "min-h-10 shrink-0 border-b-2 px-3 text-sm",
+            "min-h-10 shrink-0 border-b-2 px-3 text-sm focus-visible:-outline-offset-2",
             name === current
               ? "border-accent font-medium text-accent"
               : "border-transparent text-soft hover:bg-hover",
