@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from typing import TYPE_CHECKING
 
 from nightherd import __version__
-from nightherd.errors import RefusedError
+from nightherd.errors import RefusedError, StateError
 from nightherd.wiring.containers import engine_facts
 from nightherd.wiring.executions import ending_of_executions
 from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
@@ -249,9 +249,8 @@ def _work_checks(state_dir: Path, fleet: Fleet, environment: Mapping[str, str]) 
     from nightherd.views.work.work import failing_sources, sources_of
 
     sources = sources_of(fleet.agents.values())
-    with closing(open_reader(state_dir, is_examining=True)) as reader:
-        if not sources and not reader.open_work_items():
-            return []
+    if not sources and not _has_open_issues(state_dir):
+        return []
     from nightherd.engine.doctor.work import work_check
 
     def look() -> tuple[Sequence[SourceState], Sequence[WorkItem]]:
@@ -259,6 +258,15 @@ def _work_checks(state_dir: Path, fleet: Fleet, environment: Mapping[str, str]) 
             return failing_sources(reader), reader.open_work_items()
 
     return [work_check(look, sources, environment, system_clock().now())]
+
+
+def _has_open_issues(state_dir: Path) -> bool:
+    """Whether issues are in hand. A database that cannot be read is what other checks report."""
+    try:
+        with closing(open_reader(state_dir, is_examining=True)) as reader:
+            return bool(reader.open_work_items())
+    except StateError:
+        return False
 
 
 def noted_damage(state_dir: Path) -> NotedDamage:
