@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from cli.exported_events import as_on_record
 from surfaces.drivers import Cli
 
 
@@ -15,7 +16,9 @@ def test_a_journal_is_exported_as_it_stands_on_record(cli: Cli, fleet: Path) -> 
 
     journal = fleet / ".nightherd" / "jobs" / f"{job_id}.jsonl"
     on_record = [json.loads(line) for line in journal.read_text().splitlines()]
-    assert [json.loads(line) for line in exported.splitlines()] == on_record
+    events = [json.loads(line) for line in exported.splitlines()]
+    assert "text" in events[1]["extra"]["settings"]
+    assert as_on_record(events) == on_record
 
 
 def test_a_page_is_written_to_a_file_that_only_its_owner_reads(cli: Cli, fleet: Path) -> None:

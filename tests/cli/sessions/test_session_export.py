@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cli.exported_events import as_on_record
 from cli.sessions.ranch import FLEET, Ranch
 
 HOSTILE = "<script>alert(1)</script> & ```fence``` | pipe\nline \u202e two"
@@ -49,7 +50,8 @@ def test_json_holds_every_event_as_it_stands_on_record(ranch: Ranch, session: st
     assert first["upto"] == data["session"]["base_seq"]
     for part in data["jobs"]:
         lines = (ranch.state / "jobs" / f"{part['job']['id']}.jsonl").read_text().splitlines()
-        assert part["events"] == [json.loads(line) for line in lines][: len(part["events"])]
+        on_record = [json.loads(line) for line in lines][: len(part["events"])]
+        assert as_on_record(part["events"]) == on_record
     assert len(second["events"]) == second["events"][-1]["seq"]
 
 
@@ -225,7 +227,8 @@ def test_html_is_one_page_that_loads_nothing_and_has_every_event(
     whole = json.loads(ranch.cli("session", "export", session).out)["data"]
     shown = json.loads(page.data)["jobs"]
     assert [part["id"] for part in shown] == [part["job"]["id"] for part in whole["jobs"]]
-    assert [part["events"] for part in shown] == [part["events"] for part in whole["jobs"]]
+    on_record = [as_on_record(part["events"]) for part in whole["jobs"]]
+    assert [part["events"] for part in shown] == on_record
     assert "alert(1)" in page.data
     assert "<script>alert(1)" not in text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from nightherd.model.chat.platform import LIMITS, Platform, PlatformLimits
@@ -58,6 +58,8 @@ def test_every_part_is_within_the_limit_and_nothing_is_lost(text: str, limit: in
     parts = split_text(text, limit)
 
     assert all(0 < units(part) <= limit for part in parts)
+    # A fence that would take half of a message is words like any others, and may be cut.
+    assume(all(2 * (len(line) + 5) <= limit for line in FENCE.findall(text)))
     assert "".join(map(visible, parts)) == visible(text)
 
 
@@ -95,6 +97,13 @@ def test_code_blocks_are_closed_in_the_part_that_opens_them(text: str, limit: in
         left_open = Lines(part, limit).open_at_end
         # A quote's code block ends with the quote.
         assert left_open is None or ">" in left_open.prefix
+
+
+def test_an_empty_line_of_a_code_block_leaves_room_for_a_long_one() -> None:
+    parts = split_text("```\n\n\n" + "x" * 160, 40)
+
+    assert all(len(part) <= 40 for part in parts)
+    assert "".join(parts).count("x") == 160
 
 
 def test_a_code_block_goes_on_with_its_language() -> None:

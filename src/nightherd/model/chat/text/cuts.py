@@ -86,6 +86,7 @@ def _cuts(lines: Lines, position: int, window: int, room: int) -> Iterator[Cut]:
     # With the line after the window: the cut before it may be at its very end.
     first, last = lines.index(position), lines.index(min(window + 1, len(lines.text)))
     heading = False
+    counted, used = position, 0
     for index in range(first, last + 1):
         line = lines.all[index]
         if index > first:
@@ -94,7 +95,8 @@ def _cuts(lines: Lines, position: int, window: int, room: int) -> Iterator[Cut]:
             heading = line.is_heading
         if line.opens is None and not line.closes:
             begin = max(position, line.start)
-            yield from _within(lines.text, line, begin, min(window, line.end), room)
+            counted, used = begin, used + units(lines.text[counted:begin])
+            yield from _within(lines.text, line, begin, min(window, line.end), room - used)
 
 
 def _between(lines: Lines, index: int, room: int, *, after_heading: bool) -> Cut:
@@ -119,7 +121,7 @@ def _between(lines: Lines, index: int, room: int, *, after_heading: bool) -> Cut
 
 
 def _within(text: str, line: Line, begin: int, end: int, room: int) -> Iterator[Cut]:
-    """Yield the cuts within a line, or the part of it that fits."""
+    """Yield the cuts within a line, or the part of it that fits into the `room` that is left at its `begin`."""
     fence = line.inside
     closing = units(fence.closing) + 1 if fence else 0
     furthest = min(end, fitting(text, begin, max(2, room - closing)))
