@@ -26,7 +26,7 @@ soak: environment ## the tests that kill and starve processes, with numbers that
 	@scripts/test-packages
 	@.venv/bin/python scripts/claude-versions --all
 	@NIGHTHERD_SOAK=1 .venv/bin/python -m pytest -n auto --dist worksteal \
-	  $$(grep -rlE --include='test_*.py' '^from soak import|mark.either_runtime|^@every_look' tests)
+	  $$(grep -rlE --include='test_*.py' '^from soak import|mark.either_runtime|^@(every_look|both_looks)' tests)
 
 pythons: ## the demo on every Python that is installed here, each in a fresh clone
 	@scripts/pythons

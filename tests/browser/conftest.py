@@ -12,6 +12,7 @@ from playwright.async_api import Browser, expect
 from browser.chromium import running_chromium
 from browser.fleet_world import AGENTS, FleetWorld
 from browser.hostile_site import HostileSite, serving_hostile_site
+from browser.looks import is_left_out
 from browser.probe_site import ProbeSite, serving_probe
 from browser.visitor import Visitors
 from components import Components
@@ -19,6 +20,14 @@ from nightherd.testing.fork_server import ForkServer
 
 EXPECT_MS = 30_000
 """How long a page may take to show what a test expects."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep one look of each test of `every_look`; all of them in `make soak`."""
+    left_out = [item for item in items if is_left_out(item)]
+    if left_out:
+        items[:] = [item for item in items if not is_left_out(item)]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from playwright.async_api import Locator, Page, expect
 
 from browser.fleet_world import AGENTS, FleetWorld
-from browser.looks import PHONE, Look, every_look
+from browser.looks import PHONE, Look, both_looks
 from browser.visitor import Visitors
 from nightherd.model.access.role import Role
 
@@ -20,7 +20,7 @@ def figure(page: Page, name: str) -> Locator:
     return page.locator("dl > div").filter(has=page.locator("dt", has_text=name)).locator("dd")
 
 
-@every_look
+@both_looks
 async def test_what_happened_what_waits_and_what_goes_on(
     new_fleet: Callable[..., FleetWorld], visit: Visitors, look: Look
 ) -> None:

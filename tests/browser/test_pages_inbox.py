@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from browser.fleet_world import FleetWorld, shared
-from browser.looks import PHONE_DARK, Look, every_look
+from browser.looks import PHONE_DARK, Look, both_looks
 from browser.visitor import Visitors
 from browser.workflow_world import WORKFLOW_FLEET, paused_run, until_run
 from nightherd.model.access.role import Role
@@ -90,7 +90,7 @@ async def decided(fleet: FleetWorld, item_id: str) -> str:
     return str((await fleet.get(f"/v1/inbox/{item_id}"))["status"])
 
 
-@every_look
+@both_looks
 async def test_the_list_and_an_item_side_by_side_or_one_after_the_other(
     fleet: FleetWorld, visit: Visitors, look: Look
 ) -> None:

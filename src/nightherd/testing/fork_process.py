@@ -6,6 +6,7 @@ input is a request; its answer is a line of standard output, in whatever order t
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import json
 import os
@@ -144,6 +145,8 @@ def _fork(target: Target, order: object, record: str) -> int:
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
         os.dup2(nothing, 1)
+        # A crash of the interpreter says where.
+        faulthandler.enable(Path(record).with_suffix(".error").open("w"))
         said = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         target(order, lambda line: void(os.write(said, line.encode() + b"\n")))
         status = 0
