@@ -20,6 +20,7 @@ import msgspec
 from nightherd.cli.invocation import Invocation
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import DaemonRecord, find_daemon
+from nightherd.decoding import decode_json
 from nightherd.engine.operations.agents import Agents
 from nightherd.engine.operations.bulk import Bulk, perform_bulk, plan_bulk
 from nightherd.engine.operations.inbox import Answered, get_item
@@ -243,7 +244,7 @@ class FleetClient:
             response = connection.getresponse()
             text = response.read()
             if response.status < DONE:
-                return _Answer(done=msgspec.json.decode(text, type=_Done))
+                return _Answer(done=decode_json(text, _Done))
             return _Answer(is_uncertain=response.status >= UNCERTAIN)
         except NoDaemonError:
             return _Answer()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from nightherd.decoding import decode_json
 from nightherd.errors import StateError, StateFileError
 from nightherd.files.atomic import atomic_write_json
 from nightherd.files.permission import state_file_error
@@ -224,7 +225,7 @@ def _write_accepted(state_dir: Path, file: Path, accepted: Accepted) -> None:
 def _read(state_dir: Path) -> Record:
     path = state_dir / RECORD
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Record)
+        return decode_json(path.read_bytes(), Record)
     except FileNotFoundError:
         return Record()
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel
 
 from nightherd.config.schema.types import Filled
+from nightherd.decoding import convert
 from nightherd.files.yaml_nodes import (
     Entry,
     MappingNode,
@@ -46,7 +47,7 @@ def to_plain(node: Node) -> Any:
 
 def like(settings: BaseModel, kind: type[ValueT]) -> ValueT:
     """The checked settings as a value whose fields have the same names."""
-    return msgspec.convert(settings, kind, from_attributes=True)
+    return convert(settings, kind, from_attributes=True)
 
 
 def merge(base: MappingNode | None, top: MappingNode | None) -> MappingNode | None:

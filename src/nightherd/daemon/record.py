@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import decode_json
 from nightherd.errors import RefusedError
 from nightherd.files.atomic import atomic_write_json
 from nightherd.files.paths import directory_identity
@@ -105,7 +106,7 @@ def find_daemon(state_dir: Path) -> DaemonRecord | None:
     """Return the daemon of the directory; None when there is none, it was killed, or it runs the original of a copy."""
     try:
         data = (state_dir / RECORD).read_bytes()
-        record = msgspec.json.decode(data, type=DaemonRecord)
+        record = decode_json(data, DaemonRecord)
         is_copied = record.directory not in (None, directory_identity(state_dir))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 
 from nightherd.db.failure import unusable
+from nightherd.decoding import decode_json, json_decoder
 from nightherd.errors import SchemaVersionError, StateFileError
 from nightherd.files.atomic import write_all
 from nightherd.files.regular import is_intact, last_line, open_regular, with_checksum
@@ -103,7 +104,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     def decoded(self) -> LedgerLine:
         """The line as readers have it; `StateFileError` when it is none."""
-        decoder = msgspec.json.Decoder(LedgerLine)
+        decoder = json_decoder(LedgerLine)
         return decode_line(decoder, self.line(), f"change {self.change} of the outbox")
 
     def line(self) -> bytes:
@@ -246,8 +247,8 @@ def read_lines(directory: Path, kind: type[WholeT], *, after: int = 0) -> Iterat
     is new costs the same after a million changes. A line that cannot be read, or a gap, among those that
     are read is a `StateFileError` that says where.
     """
-    decoder = msgspec.json.Decoder(kind)
-    numbers = msgspec.json.Decoder(_Number)
+    decoder = json_decoder(kind)
+    numbers = json_decoder(_Number)
     expected: int | None = None
     is_new = False
     for path in _from(ledger_files(directory), after + 1, numbers):
@@ -328,7 +329,7 @@ def decode_line(decoder: msgspec.json.Decoder[LineT], raw: bytes, where: str) ->
 def refuse_newer(raw: bytes, where: str) -> None:
     """`SchemaVersionError` for a line of a newer nightherd: that it cannot be read here is no damage."""
     try:
-        found = msgspec.json.decode(raw, type=_Version).v
+        found = decode_json(raw, _Version).v
     except (msgspec.DecodeError, UnicodeDecodeError):
         return
     if found > VERSION:
@@ -355,7 +356,7 @@ def last_whole_line(path: Path) -> tuple[int, int]:
         end, line = last_line(file, TAIL_BYTES)
     if not end:
         return 0, 0
-    decoder = msgspec.json.Decoder(_Number)
+    decoder = json_decoder(_Number)
     return end, decode_line(decoder, line, f"{path}: last line").change
 
 

@@ -18,6 +18,7 @@ from nightherd.db.ledger import (
     refuse_newer,
     unreadable,
 )
+from nightherd.decoding import decode_json, json_decoder
 from nightherd.files.regular import is_intact, open_regular
 
 OnLost = Callable[[str], None]
@@ -55,7 +56,7 @@ def _lines(directory: Path) -> Iterator[tuple[str, bytes]]:
 
 def _decoded(raw: bytes, where: str, on_lost: OnLost) -> LedgerLine | None:
     try:
-        line = msgspec.json.decode(raw, type=LedgerLine)
+        line = decode_json(raw, LedgerLine)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         refuse_newer(raw, where)
         on_lost(f"{where}: {error}")
@@ -85,7 +86,7 @@ def _check_ends(directory: Path) -> None:
             raw = file.readline()
         if not raw.endswith(b"\n"):
             continue
-        first = decode_line(msgspec.json.Decoder(LedgerLine), raw, f"{path}:1")
+        first = decode_line(json_decoder(LedgerLine), raw, f"{path}:1")
         if expected is None and not first.is_beginning:
             raise unreadable(f"{path}:1", f"the ledger begins with change {first.change}, not 1")
         if expected is not None and first.change != expected:

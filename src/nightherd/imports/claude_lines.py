@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 
+from nightherd.decoding import convert, json_decoder
 from nightherd.errors import InvalidValueError
 from nightherd.imports.lines import (
     Line,
@@ -93,7 +94,7 @@ class TranscriptLine(msgspec.Struct, frozen=True, rename="camel"):
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
-_decoder = msgspec.json.Decoder(TranscriptLine)
+_decoder = json_decoder(TranscriptLine)
 
 
 def decode(text: bytes) -> TranscriptLine:
@@ -131,7 +132,7 @@ def lenient(value: dict[str, Any], kind: type[StructT]) -> StructT:
             found[field.name] = [lenient(one, Block) for one in given if isinstance(one, dict)]
         elif given is not msgspec.UNSET:
             with suppress(msgspec.ValidationError):
-                found[field.name] = msgspec.convert(given, field.type)
+                found[field.name] = convert(given, field.type)
     return kind(**found)
 
 

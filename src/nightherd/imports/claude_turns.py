@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
+from nightherd.decoding import convert, json_decoder
 from nightherd.imports.claude_lines import SYNTHETIC, lenient
 from nightherd.imports.lines import read_object
 from nightherd.model.journal.event import (
@@ -59,7 +60,7 @@ class Entry(msgspec.Struct, frozen=True, rename="camel"):
     message: Said | None = None
 
 
-_decoder = msgspec.json.Decoder(Entry)
+_decoder = json_decoder(Entry)
 
 
 def no_price(model: str, usage: Usage) -> MicroUsd | None:
@@ -273,7 +274,7 @@ def _usage(said: Said | None) -> Usage | None:
     )
     counts = {name: found.get(name) for name in names}
     given = {name: n for name, n in counts.items() if isinstance(n, int) and n > 0}
-    return msgspec.convert(given, Usage)
+    return convert(given, Usage)
 
 
 TAIL = 64 * 1024

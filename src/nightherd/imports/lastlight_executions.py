@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 
+from nightherd.decoding import convert
 from nightherd.engine.imports.context import Unreadable
 from nightherd.engine.imports.foreign_runs import Events, ForeignExecution, ForeignSession
 from nightherd.imports.claude import ClaudeFile
@@ -218,7 +219,7 @@ def _usage(columns: Columns) -> Usage | None:
     given = {name: count for name, count in counts.items() if count is not None}
     if cost is None and not given:
         return None
-    usage = msgspec.convert(given, Usage)
+    usage = convert(given, Usage)
     return usage if cost is None else msgspec.structs.replace(usage, cost_microusd=cost)
 
 

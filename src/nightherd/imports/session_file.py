@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from nightherd.decoding import convert, decode_json
 from nightherd.engine.imports.session import SessionFile
 from nightherd.errors import InvalidValueError, NotFoundError, StateFileError
 from nightherd.imports.lines import shown
@@ -87,7 +88,7 @@ def read_session_file(path: Path) -> SessionFile:
 def parse_session_file(content: bytes, path: Path) -> SessionFile:
     """The exported session that `content` is; `path` is what errors name. `StateFileError` says what does not fit."""
     try:
-        document = msgspec.json.decode(content, type=Document)
+        document = decode_json(content, Document)
         if document.schema != SCHEMA:
             raise InvalidValueError(f"its schema is {document.schema!r}, not {SCHEMA!r}")
         if document.data.version != VERSION:
@@ -134,7 +135,7 @@ def _session_file(data: Data, source: str) -> SessionFile:
 def _session(row: SessionRow) -> Session:
     if row.created_at.tzinfo is None or row.last_active_at.tzinfo is None:
         raise InvalidValueError(f"the times of session {row.id} have no time zone")
-    session = msgspec.convert(row, Session, from_attributes=True)
+    session = convert(row, Session, from_attributes=True)
     return replace(
         session, id=parse_session_id(row.id), cost_microusd=MicroUsd(parse_usd(row.cost_usd))
     )

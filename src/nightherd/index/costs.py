@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from nightherd.db.connection import Database, Value
+from nightherd.decoding import decode_json
 from nightherd.errors import StateFileError
 from nightherd.index.cells import AMOUNTS
 from nightherd.index.file import FILE, discard_index, inode_of, is_damage, open_index_for_reading
@@ -131,7 +132,7 @@ def _group(row: Row, query: CostQuery) -> CostGroup:
 
 
 def _family(row: Row) -> FamilyUse:
-    above: list[str] = [] if row[1] is None else msgspec.json.decode(str(row[1]), type=list[str])
+    above: list[str] = [] if row[1] is None else decode_json(str(row[1]), list[str])
     return FamilyUse(
         agent=str(row[0]), above=tuple(above), schedule=_text(row[2]), amounts=_amounts(row)
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import json_decoder
 from nightherd.errors import InvalidValueError
 from nightherd.index.families import NotedJob, NotedRun
 from nightherd.model.agents.agent import WORKFLOW_PREFIX
@@ -55,9 +56,9 @@ class _RunRow(msgspec.Struct, frozen=True):
 
 
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    "sessions": msgspec.json.Decoder(_SessionRow),
-    "jobs": msgspec.json.Decoder(_JobRow),
-    "workflow_runs": msgspec.json.Decoder(_RunRow),
+    "sessions": json_decoder(_SessionRow),
+    "jobs": json_decoder(_JobRow),
+    "workflow_runs": json_decoder(_RunRow),
 }
 ENDED = frozenset(status.value for status in JOB_LIFECYCLE.terminal)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import convert
 from nightherd.errors import JournalError
 from nightherd.journal.blobs import Blobs, BlobStore
 from nightherd.journal.codec import encode, encode_line
@@ -117,7 +118,7 @@ def restore(event: Event, blobs: BlobStore | None) -> Event:
     if not extra or NOTE not in extra:
         return event
     try:
-        note = msgspec.convert(extra[NOTE], Note)
+        note = convert(extra[NOTE], Note)
     except msgspec.ValidationError as error:
         raise JournalError(
             f"event {event.seq} has a {NOTE} note that cannot be understood: {error}", code="note"
@@ -257,7 +258,7 @@ def stored_bodies(event: Event) -> Mapping[str, BlobRef]:
     """Return the blobs that an event, as readers get it, names; each by the field it belongs to."""
     note = (event.extra or {}).get(NOTE)
     try:
-        refs = {} if note is None else msgspec.convert(note, Note).blobs
+        refs = {} if note is None else convert(note, Note).blobs
     except msgspec.ValidationError:
         refs = {}  # `restore` has read our own note by now: this one is the provider's
     if isinstance(event, ToolResultEvent) and event.full_output is not None:

@@ -12,6 +12,7 @@ from io import BytesIO
 
 import msgspec
 
+from nightherd.decoding import json_decoder
 from nightherd.errors import JournalError
 from nightherd.model.journal.event import VERSION, Event
 from nightherd.ports import BadLine
@@ -31,8 +32,8 @@ class Stamp(msgspec.Struct, frozen=True):
 
 
 _encoder = msgspec.json.Encoder()
-_event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
-_stamp_decoder: msgspec.json.Decoder[Stamp] = msgspec.json.Decoder(Stamp)
+_event_decoder: msgspec.json.Decoder[Event] = json_decoder(Event)
+_stamp_decoder: msgspec.json.Decoder[Stamp] = json_decoder(Stamp)
 
 encode: Callable[[object], bytes] = _encoder.encode
 """The value as compact JSON; raises what msgspec raises. `encode_line` is the careful one."""

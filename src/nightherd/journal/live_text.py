@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from nightherd.decoding import json_decoder
 from nightherd.model.journal.live_text import TextDelta
 from nightherd.ports import CallLater, Timer
 
@@ -25,7 +26,7 @@ READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 LARGEST = 16 * 1024 * 1024
 """Bytes that are read of a file; an answer is far shorter."""
 
-_decoder: msgspec.json.Decoder[TextDelta] = msgspec.json.Decoder(TextDelta)
+_decoder: msgspec.json.Decoder[TextDelta] = json_decoder(TextDelta)
 
 
 class LiveTextFile:

@@ -12,6 +12,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from nightherd import __version__
+from nightherd.decoding import convert
 from nightherd.engine.operations import jobs as operations
 from nightherd.engine.operations.jobs import append_output
 from nightherd.engine.operations.requests import UpdateJob
@@ -170,7 +171,7 @@ def _event(value: object) -> Event:
         note = {"code": "note", **(given.get("extra") or {})}
         given |= {"subtype": SystemSubtype.WARNING.value, "extra": note}
     try:
-        event: Event = msgspec.convert(given, Event)
+        event: Event = convert(given, Event)
     except msgspec.ValidationError as error:
         raise InvalidValueError(f"a {kind} message that does not fit: {error}") from error
     if isinstance(event, SystemEvent):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from nightherd.decoding import json_decoder
 from nightherd.files.atomic import write_all
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.secrets import Secrets
@@ -125,7 +126,7 @@ BLOCK = 1024 * 1024
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(LogLine).decode
+_decode = json_decoder(LogLine).decode
 
 
 class LogFiles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nightherd.decoding import json_decoder
 from nightherd.errors import InvalidValueError
 from nightherd.model.agents.state import stands_for_workflow
 from nightherd.model.ids import parse_job_id, parse_session_id
@@ -28,7 +29,7 @@ class _Row(msgspec.Struct, frozen=True):
     epoch: int = 0
 
 
-_DECODER = msgspec.json.Decoder(_Row)
+_DECODER = json_decoder(_Row)
 
 
 class Pending(msgspec.Struct, kw_only=True):

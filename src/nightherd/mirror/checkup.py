@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import decode_json
 from nightherd.engine.doctor.doctor import Check
 from nightherd.errors import StateError, StateFileError
 from nightherd.files.permission import keep_aside
@@ -174,7 +175,7 @@ def _gone(root: Path, feed: ChangeFeed, reader: StateReader) -> set[Path]:
     """The files that do not exist, although the mirror has written everything that they show."""
     layout = MirrorLayout(root)
     try:
-        memory = msgspec.json.decode(read_regular(layout.memory), type=Memory)
+        memory = decode_json(read_regular(layout.memory), Memory)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return set()  # not kept, or all are rewritten
     try:

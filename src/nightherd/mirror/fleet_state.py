@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from nightherd.decoding import convert
 from nightherd.errors import StateFileError
 from nightherd.files.reading import ReadFailed, safe_read_yaml
 from nightherd.model.journal.system import known
@@ -61,7 +62,7 @@ def read_fleet_state(path: Path) -> FleetState:
             return FleetState()
         raise _unusable(path, result.error.message, result.error.code) from result.error
     try:
-        return msgspec.convert({} if result.data is None else result.data, FleetState)
+        return convert({} if result.data is None else result.data, FleetState)
     except msgspec.ValidationError as error:
         raise _unusable(path, f"'{path}' is not a fleet state: {error}", "INVALID") from error
 

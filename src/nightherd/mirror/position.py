@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from nightherd.decoding import decode_json
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.permission import keep_aside, state_file_error
 from nightherd.files.regular import read_regular
@@ -91,7 +92,7 @@ def load_memory(path: Path, now: datetime) -> Loaded:
     """
     try:
         data = read_regular(path)
-        memory = msgspec.json.decode(data, type=Memory)
+        memory = decode_json(data, Memory)
         if FIRST_VERSION <= memory.v <= VERSION:
             return Loaded(memory=memory, data=data)
         reason = f"version {memory.v}, this nightherd writes {VERSION}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from nightherd.decoding import json_decoder
 from nightherd.files.atomic import write_all
 from nightherd.files.permission import atomic_write_error
 from nightherd.mirror.envelope import Line, Translator, encode_line, result_line
@@ -80,7 +81,7 @@ def append(path: Path, held: int, data: bytes) -> int:
 
 
 def _examine(path: Path, start: int) -> Held:
-    decoder = msgspec.json.Decoder(Mark)
+    decoder = json_decoder(Mark)
     seqs: dict[str, int] = {}
     results: set[str] = set()
     end = start

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from nightherd.decoding import decode_json
 from nightherd.errors import InvalidValueError, StateFileError
 from nightherd.files.atomic import temp_path_for
 from nightherd.model.push.keys import PushKeys, check_keys
@@ -25,7 +26,7 @@ def read_push_keys(state_dir: Path) -> PushKeys | None:
     """Return the keys; None where there are none yet. `StateFileError` for a file that cannot be read."""
     path = state_dir / KEYS_FILE
     try:
-        return check_keys(msgspec.json.decode(path.read_bytes(), type=PushKeys))
+        return check_keys(decode_json(path.read_bytes(), PushKeys))
     except FileNotFoundError:
         return None
     except OSError as error:

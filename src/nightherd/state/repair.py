@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from nightherd.db.lock import WriteLock
+from nightherd.decoding import decode_json
 from nightherd.engine.doctor.doctor import Check, OnStep
 from nightherd.errors import RefusedError
 from nightherd.files.atomic import append_jsonl
@@ -113,7 +114,7 @@ class NotedDamage:
         found: dict[str, str] = {}
         for line in read_regular(self._path).splitlines():
             try:
-                noted = msgspec.json.decode(line, type=Noted)
+                noted = decode_json(line, Noted)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
             found[noted.message] = noted.at.date().isoformat()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from nightherd.decoding import decode_json
 from nightherd.files.atomic import atomic_write_json
 from nightherd.model.checkpoints.retention import RetentionRun
 
@@ -15,7 +16,7 @@ RECORD = "retention.json"
 def last_run(state_dir: Path) -> RetentionRun | None:
     """Return the last run; None when there was none, or its file cannot be read: then it is announced again."""
     try:
-        return msgspec.json.decode((state_dir / RECORD).read_bytes(), type=RetentionRun)
+        return decode_json((state_dir / RECORD).read_bytes(), RetentionRun)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
 

@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_
 import msgspec
 
 from nightherd.db.connection import Value
+from nightherd.decoding import convert, work_out
 from nightherd.errors import InvalidValueError
 from nightherd.model.jobs.job import Execution, Job, JobTexts
 from nightherd.model.jobs.options import JobOptions
@@ -132,7 +133,8 @@ class Table(Generic[RowT]):
         return make
 
     def _new_maker(self, columns: tuple[str, ...]) -> MakeRow[RowT]:
-        row_type, convert = self.row_type, msgspec.convert
+        row_type, to_row = self.row_type, msgspec.convert
+        work_out(row_type)
         decoders = [item for item in self._decoders.items() if item[0] in columns]
 
         def make(values: Sequence[Value]) -> RowT:
@@ -140,7 +142,7 @@ class Table(Generic[RowT]):
             for name, decode in decoders:
                 if fields[name] is not None:
                     fields[name] = decode(fields[name])
-            return convert(fields, row_type)
+            return to_row(fields, row_type)
 
         return make
 
@@ -156,7 +158,7 @@ class Table(Generic[RowT]):
         decode = self._decoders.get(name)
         try:
             decoded = value if decode is None or value is None else decode(value)
-            msgspec.convert(decoded, self._hints[name])
+            convert(decoded, self._hints[name])
         except UNREADABLE:
             return False
         return True

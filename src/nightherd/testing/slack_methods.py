@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
+from nightherd.decoding import convert
 from nightherd.testing.slack_workspace import (
     BOT,
     BOT_USER,
@@ -318,4 +317,4 @@ def _ignore_view(trigger: str, view: Mapping[str, Any]) -> None:
 
 def method_arguments(form: Mapping[str, Any]) -> Arguments:
     """Return the arguments of a call, as strings."""
-    return msgspec.convert({name: str(value) for name, value in form.items()}, dict[str, str])
+    return convert({name: str(value) for name, value in form.items()}, dict[str, str])

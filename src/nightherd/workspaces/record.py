@@ -24,6 +24,7 @@ from pathlib import Path
 
 import msgspec
 
+from nightherd.decoding import convert, decode_json
 from nightherd.errors import StateError, WorkspaceError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.permission import make_private
@@ -145,14 +146,14 @@ class Record:
         """Return where it came from; None when that is lost."""
         try:
             # By this codec: paths may hold bytes that are no text, and msgspec refuses those.
-            return msgspec.convert(json.loads(self._origin.read_bytes()), Origin)
+            return convert(json.loads(self._origin.read_bytes()), Origin)
         except (OSError, ValueError):
             return None
 
     def last(self) -> Last | None:
         """Return the last snapshot; None when that is lost."""
         try:
-            return msgspec.json.decode(self._last.read_bytes(), type=Last)
+            return decode_json(self._last.read_bytes(), Last)
         except (OSError, ValueError):
             return None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from anyio import to_thread
 
+from nightherd.decoding import decode_json
 from nightherd.errors import WorkspaceError
 from nightherd.files.atomic import atomic_write_json
 from nightherd.files.paths import follow
@@ -119,7 +120,7 @@ class LocalSetupCache:
 
     def _done(self, workspace: Workspace) -> _Done:
         try:
-            return msgspec.json.decode(self._record(workspace).read_bytes(), type=_Done)
+            return decode_json(self._record(workspace).read_bytes(), _Done)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return _Done()  # the commands run again
 

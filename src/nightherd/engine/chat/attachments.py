@@ -9,9 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import anyio
-import msgspec
 from anyio import to_thread
 
+from nightherd.decoding import convert
 from nightherd.engine.chat.attachment_folders import attachment_folder
 from nightherd.engine.chat.context import ChatContext
 from nightherd.errors import NightherdError, RefusedError, message_of
@@ -47,7 +47,7 @@ async def with_files(
     """Return the message with its files fetched. One that cannot be had is named in the prompt, with the reason."""
     files: list[PromptFile] = []
     voices: list[str] = []
-    refused = list(msgspec.convert(texts.details.get("refused", ()), tuple[RefusedFile, ...]))
+    refused = list(convert(texts.details.get("refused", ()), tuple[RefusedFile, ...]))
     for place, file in enumerate(files_of(texts)):
         try:
             with anyio.fail_after(LONGEST_FETCH_S):
@@ -68,7 +68,7 @@ async def with_files(
 
 def files_of(texts: ChatMessageTexts) -> tuple[IncomingFile, ...]:
     """Return the files of a message that the agent is to get."""
-    return msgspec.convert(texts.details.get("files", ()), tuple[IncomingFile, ...])
+    return convert(texts.details.get("files", ()), tuple[IncomingFile, ...])
 
 
 async def remove_files(messages: Iterable[ChatMessage], context: ChatContext) -> None:

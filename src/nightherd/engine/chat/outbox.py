@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import anyio
-import msgspec
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
+from nightherd.decoding import convert
 from nightherd.engine.chat.context import ChatContext
 from nightherd.engine.chat.log import write_log
 from nightherd.engine.chat.outbox_live import LivePosts
@@ -148,7 +148,7 @@ class Outbox:
             place=place,
             text=self._text(texts.text),
             nonce=post.nonce,
-            buttons=msgspec.convert(texts.details.get("buttons", ()), tuple[Button, ...]),
+            buttons=convert(texts.details.get("buttons", ()), tuple[Button, ...]),
             reply_to=post.reply_to,
         )
 

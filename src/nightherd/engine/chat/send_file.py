@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from anyio import to_thread
 
+from nightherd.decoding import convert
 from nightherd.engine.contexts import WorkerContext
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.agents.agent import Agent
@@ -114,7 +115,7 @@ class FileSender:
     async def send(self, input: Mapping[str, Any]) -> ToolAnswer:
         """Keep a copy and queue its post; both are durable once this returns."""
         try:
-            asked = msgspec.convert(input, _Input)
+            asked = convert(input, _Input)
             kept = await to_thread.run_sync(self._keep, asked.path)
             return ToolAnswer(text=await self._queue(kept, asked.message))
         except msgspec.ValidationError as error:

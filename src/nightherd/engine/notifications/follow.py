@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 from anyio import to_thread
 
+from nightherd.decoding import convert, decode_json
 from nightherd.engine.notifications.context import NotifyContext
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import Refused
@@ -262,12 +263,12 @@ def _rows(kind: type[RowT], table: str, entry: LedgerEntry) -> list[RowT]:
     for name, row in entry.rows:
         if name == table:
             with suppress(msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
-                found.append(msgspec.convert(_fields(row), kind))
+                found.append(convert(_fields(row), kind))
     return found
 
 
 def _fields(row: msgspec.Raw) -> dict[str, Any]:
     """The fields of an image: a table has flags as numbers, and maps, which no message needs, as text."""
-    fields = msgspec.json.decode(row, type=dict[str, Any])
+    fields = decode_json(row, dict[str, Any])
     fields.pop("limits", None)
     return {name: bool(value) if name in FLAGS else value for name, value in fields.items()}

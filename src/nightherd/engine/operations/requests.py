@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from nightherd.decoding import json_decoder
 from nightherd.engine.operations.fork import ForkAt
 from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.ids import JobId, SessionId
@@ -196,7 +197,7 @@ JobRequest = NewJobRequest | Cancel
 Request = JobRequest | SetSchedule | ResetAgent | Answer
 """Requests that a command can send to the daemon."""
 
-_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+_decoder: msgspec.json.Decoder[Request] = json_decoder(Request)
 
 KeyedT = TypeVar("KeyedT", bound=NewJobRequest)
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from nightherd.decoding import convert
 from nightherd.errors import InvalidValueError
 from nightherd.model.costs.cell import EPOCH, NO_MODEL, Cell, quarter_of
 from nightherd.model.jobs.outcome import Tally
@@ -203,7 +204,7 @@ def _models_in(event: Event) -> Mapping[str, Usage] | None:
         return None
     extra = event.extra or {}
     try:
-        found = msgspec.convert(extra.get("model_usage"), dict[str, Usage] | None)
+        found = convert(extra.get("model_usage"), dict[str, Usage] | None)
     except msgspec.ValidationError:
         return None
     if not found or extra.get("usage") is None:

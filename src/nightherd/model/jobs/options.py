@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import convert, json_decoder
 from nightherd.model.ids import JobId
 from nightherd.model.units import format_duration, parse_duration
 
@@ -53,7 +54,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return NO_OPTIONS
         fields = {**document}
         timeout = fields.pop("job_timeout", None)
-        options = msgspec.convert(fields, cls, strict=False)
+        options = convert(fields, cls, strict=False)
         if timeout is None:
             return options
         return msgspec.structs.replace(options, job_timeout=parse_duration(str(timeout)))
@@ -90,4 +91,4 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_OPTIONS = JobOptions()
 
 # Its types are resolved when this module is loaded, not by two threads at once.
-_KNOWN = msgspec.json.Decoder(JobOptions)
+_KNOWN = json_decoder(JobOptions)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from nightherd.decoding import convert
 from nightherd.model.jobs.job import STATUS_OF_EXIT, ExitReason, Job, JobStatus
 from nightherd.model.journal.event import (
     AssistantEvent,
@@ -302,7 +303,7 @@ def _stop_reason_in(extra: dict[str, Any] | None) -> str | None:
 def usage_in(extra: dict[str, Any] | None) -> Usage | None:
     """What a run that failed had used, where its error says so: it has cost money all the same."""
     try:
-        return msgspec.convert((extra or {}).get("usage"), Usage | None)
+        return convert((extra or {}).get("usage"), Usage | None)
     except (
         msgspec.ValidationError
     ):  # an error from elsewhere, which means something else by the word

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from nightherd.decoding import json_decoder
 from nightherd.model.agents.agent import Agent, Declared
 from nightherd.model.config_value import ConfigValue, Layer
 from nightherd.model.jobs.options import JobOptions
@@ -77,7 +78,7 @@ class StoredSettings(msgspec.Struct, frozen=True, kw_only=True):
     v: int = 1
 
 
-DECODER = msgspec.json.Decoder(StoredSettings)
+DECODER = json_decoder(StoredSettings)
 MOST_VALUES = 5_000
 """Settings of one execution that are recorded."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import convert
 from nightherd.errors import InvalidValueError
 from nightherd.model.journal.system import PAYLOADS, TERMINAL_SUBTYPES, Payload, SystemSubtype
 from nightherd.model.usage import Usage
@@ -121,7 +122,7 @@ def describe(
 def payload_of(event: SystemEvent) -> Payload:
     """The payload of a system event, or `InvalidValueError` when `extra` does not fit its subtype."""
     try:
-        return msgspec.convert(event.extra or {}, PAYLOADS[event.subtype])
+        return convert(event.extra or {}, PAYLOADS[event.subtype])
     except msgspec.ValidationError as error:
         raise InvalidValueError(f"system/{event.subtype}: {error}") from error
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import convert
+
 
 class SettingsRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The blob with the settings of an execution (model/jobs/settings.py). Executions with the same settings share it."""
@@ -21,6 +23,6 @@ def settings_ref(extra: Mapping[str, Any] | None) -> SettingsRef | None:
     """Return what an `execution_started` line says about settings; None for a line that does not, as older ones."""
     said = (extra or {}).get("settings")
     try:
-        return None if said is None else msgspec.convert(said, SettingsRef)
+        return None if said is None else convert(said, SettingsRef)
     except msgspec.ValidationError:
         return None

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from nightherd.decoding import json_decoder
 from nightherd.model.jobs.job import CHILD_WAITS, SuspendReason
 from nightherd.model.journal.session_header import SessionHeader
 from nightherd.model.journal.settings_ref import SettingsRef
@@ -16,7 +17,7 @@ from nightherd.model.usage import Usage
 
 def known(*kinds: type[msgspec.Struct]) -> tuple[msgspec.json.Decoder[Any], ...]:
     """A decoder for each: from now on these may be read in any thread."""
-    return tuple(msgspec.json.Decoder(kind) for kind in kinds)
+    return tuple(json_decoder(kind) for kind in kinds)
 
 
 class SystemSubtype(StrEnum):

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import convert
+
 GITHUB = "github"
 PUBLIC_API = "https://api.github.com"
 LOCK_REF = "refs/nightherd/issues"
@@ -61,7 +63,7 @@ class WorkSource(msgspec.Struct, frozen=True, kw_only=True):
 
 def source_of(terms: Mapping[str, Any]) -> WorkSource:
     """Return the source that a document means; keys that are not known are left out."""
-    return msgspec.convert(dict(terms), WorkSource)
+    return convert(dict(terms), WorkSource)
 
 
 class SourceStatus(StrEnum):

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import convert
 from nightherd.errors import InvalidValueError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.runtime import RuntimeCapabilities, RuntimeName
@@ -55,7 +56,7 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True):
         if given is None:
             raise InvalidValueError("the job has no command: only a workflow can submit one")
         try:
-            spec = msgspec.convert(given, cls)
+            spec = convert(given, cls)
         except msgspec.ValidationError as error:
             raise InvalidValueError(f"the job's command cannot be read: {error}") from error
         check_values(spec)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import json_decoder
 from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.workflows.triggers import NO_TRIGGERS, Concurrency, InputSpec, Triggers
 from nightherd.model.workspaces.policy import WorkspacePolicy
@@ -269,7 +270,7 @@ class WorkflowDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """Whether they work in that directory, or in one made from it; None for each agent's own policy."""
 
 
-DECODER = msgspec.json.Decoder(WorkflowDefinition)
+DECODER = json_decoder(WorkflowDefinition)
 
 
 def canonical_json(definition: WorkflowDefinition) -> bytes:

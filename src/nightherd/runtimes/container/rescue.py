@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 from anyio import to_thread
 
+from nightherd.decoding import decode_json
 from nightherd.errors import ContainerEngineError, NightherdError
 from nightherd.model.ids import ExecutionId
 from nightherd.runtimes.container.engine import Engine
@@ -43,7 +44,7 @@ def read_records(root: Path) -> Iterator[tuple[Path, ContainerRecord]]:
     """The containers that have a directory below `root`."""
     for path in sorted(root.glob(f"*/{RECORD}")):
         try:
-            yield path.parent, msgspec.json.decode(path.read_bytes(), type=ContainerRecord)
+            yield path.parent, decode_json(path.read_bytes(), ContainerRecord)
         except (OSError, msgspec.DecodeError):
             continue
 

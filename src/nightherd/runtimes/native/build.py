@@ -23,6 +23,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
+from nightherd.decoding import convert
 from nightherd.model.journal.event import AssistantEvent, SystemEvent, ToolResultEvent, ToolUseEvent
 from nightherd.model.journal.system import known
 from nightherd.runtimes.native.encode import Dump, spell_arguments
@@ -158,7 +159,7 @@ def build_answer(lines: Sequence[AnswerLine]) -> ModelResponse | None:
                 continue
             text, thought, extra, rest = line.content, line.thinking, line.extra, NOTHING
             if extra is not None:
-                beside = msgspec.convert(extra, LineOfText if thought is None else LineOfThought)
+                beside = convert(extra, LineOfText if thought is None else LineOfThought)
                 if beside.response is not None:
                     given, at = extra["response"], beside.response.timestamp or at
                 if beside.part is not None:
@@ -184,9 +185,7 @@ def build_request(
             _prompt(line) if isinstance(line, SystemEvent) else _result(line, names)
             for line in lines
         ]
-        instructions = msgspec.convert(
-            (lines[0].extra or NOTHING).get("request", {}), Request
-        ).instructions
+        instructions = convert((lines[0].extra or NOTHING).get("request", {}), Request).instructions
     except ValueError:
         return None
     if instructions is None:
@@ -204,14 +203,14 @@ def content_of(line: ToolResultEvent) -> Any:
 
 def _call(line: ToolUseEvent) -> ToolCallPart:
     extra = line.extra or NOTHING
-    args = spell_arguments(line.input, msgspec.convert(extra, LineOfCall).args)
+    args = spell_arguments(line.input, convert(extra, LineOfCall).args)
     if not line.tool_use_id or (type(args) is not dict and type(args) is not str):
         raise ValueError("a call of another kind")
     return ToolCallPart(line.tool_name, args, line.tool_use_id, **(extra.get("part") or NOTHING))
 
 
 def _prompt(line: SystemEvent) -> UserPromptPart:
-    beside = msgspec.convert(line.extra or NOTHING, LineOfPrompt)
+    beside = convert(line.extra or NOTHING, LineOfPrompt)
     return UserPromptPart(line.content or "", timestamp=_sent_at(line, beside.part))
 
 
@@ -219,7 +218,7 @@ def _result(line: ToolResultEvent, names: Mapping[str, str]) -> ToolReturnPart:
     call, content = line.tool_use_id, content_of(line)
     if not call or type(content) is not str:
         raise ValueError("a result of another kind")
-    part = msgspec.convert(line.extra or NOTHING, LineOfResult).part
+    part = convert(line.extra or NOTHING, LineOfResult).part
     name = part.tool_name if part is not None else None
     outcome = part.outcome if part is not None else None
     return ToolReturnPart(

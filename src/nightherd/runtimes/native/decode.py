@@ -25,6 +25,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from nightherd.decoding import json_decoder
 from nightherd.errors import InvalidValueError
 from nightherd.model.journal.event import (
     AssistantEvent,
@@ -49,7 +50,7 @@ from nightherd.runtimes.native.setup import INSTRUCTIONS
 TOLD_CUT_OFF = "partial_cognition"
 """In `extra` of a prompt that gives the model what had arrived of an answer that never ended."""
 
-_events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_events: msgspec.json.Decoder[Event] = json_decoder(Event)
 
 
 def decode(

@@ -15,6 +15,8 @@ import anyio
 import msgspec
 from anyio.abc import Process
 
+from nightherd.decoding import decode_json
+
 START = timedelta(seconds=20)
 """What loading the services may take besides."""
 ANSWER_LIMIT = 64 * 1024
@@ -110,7 +112,7 @@ async def _ask(process: Process, request: bytes) -> Answer | None:
 
 def _read(found: bytes) -> Answer | None:
     try:
-        document: Any = msgspec.json.decode(found, type=Answer)
+        document: Any = decode_json(found, Answer)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return document if isinstance(document, Answer) else None

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from anyio import to_thread
 
+from nightherd.decoding import convert
 from nightherd.errors import InvalidValueError
 from nightherd.model.permissions.permission import LONGEST_PATH
 from nightherd.model.secrets import SecretFilter, Secrets
@@ -57,7 +58,7 @@ async def _act(
         act = partial(file_actions.act, request)
         found = await to_thread.run_sync(act, abandon_on_cancel=not is_change)
     try:
-        answer = msgspec.convert(found, _Answer)
+        answer = convert(found, _Answer)
     except msgspec.ValidationError as error:
         raise InvalidValueError(f"the answer from inside the container is wrong: {error}") from None
     if answer.error is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import decode_json
 from nightherd.model.chat.commands import parse_slash_text
 from nightherd.model.chat.incoming import ButtonPress, ChatCommand, IncomingFile, IncomingMessage
 from nightherd.model.chat.platform import BotId, ChatPlace
@@ -213,7 +214,7 @@ def submitted_comment(body: Payload) -> Pressed | None:
     if view.get("callback_id") != COMMENT_VIEW or not user.get("id"):
         return None
     try:
-        carried = msgspec.json.decode(str(view.get("private_metadata")), type=_Carried)
+        carried = decode_json(str(view.get("private_metadata")), _Carried)
     except msgspec.MsgspecError:
         return None
     values = (view.get("state") or {}).get("values") or {}

@@ -13,6 +13,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 
+from nightherd.decoding import decode_json
 from nightherd.errors import NightherdError
 from nightherd.model.chat.settings import VoiceSettings
 from nightherd.model.ids import RandomText
@@ -96,7 +97,7 @@ class OpenAiTranscriber:
         if answer.status >= DONE:
             raise NightherdError(f"{address.hostname} answered {answer.status}")
         try:
-            return msgspec.json.decode(text, type=_Answer).text.strip()
+            return decode_json(text, _Answer).text.strip()
         except msgspec.MsgspecError as error:
             raise NightherdError(f"{address.hostname} answered without a text") from error
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from nightherd.decoding import convert, decode_json
 from nightherd.model.text import whole_text
 from nightherd.model.work.issue import Issue
 
@@ -98,7 +99,7 @@ class TagDoc(msgspec.Struct):
     def note(self) -> LockNote:
         """Return whose it is; nobody's that is known, if somebody else made the tag."""
         try:
-            return msgspec.convert(json.loads(self.message), LockNote)
+            return convert(json.loads(self.message), LockNote)
         except (ValueError, RecursionError):
             return LockNote()
 
@@ -106,9 +107,9 @@ class TagDoc(msgspec.Struct):
 def read_document(body: bytes, kind: type[DocT]) -> DocT:
     """Return the document, or raise `MsgspecError` or `ValueError`."""
     try:
-        return msgspec.json.decode(body, type=kind)
+        return decode_json(body, kind)
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
         # It may hold half a character, which others take; what is used of it is made whole.
-        return msgspec.convert(json.loads(body), kind)
+        return convert(json.loads(body), kind)

@@ -7,6 +7,7 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
+from nightherd.decoding import decode_json
 from nightherd.errors import WorkSourceError
 from nightherd.model.text import neutralise, shorten
 from nightherd.model.work.source import SourceStatus, WorkSource
@@ -101,7 +102,7 @@ def _server_time(headers: Mapping[str, str]) -> float | None:
 def _message(body: bytes) -> str:
     """What the answer says, on one line and short."""
     try:
-        said = msgspec.json.decode(body[:65_536], type=_Message).message
+        said = decode_json(body[:65_536], _Message).message
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
     return shorten(" ".join(neutralise(said).split()), MESSAGE_LIMIT)

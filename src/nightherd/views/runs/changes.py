@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from nightherd.decoding import convert, decode_json
 from nightherd.model.ids import JobId
 from nightherd.model.inbox.item import InboxItem
 from nightherd.model.jobs.job import JOB_LIFECYCLE, JobStatus
@@ -74,7 +75,7 @@ def change_of_run(entry: LedgerEntry, run_id: RunId) -> RunChange | None:
     ends_run = False
     for table, row in rows:
         if table == JOBS:
-            job = msgspec.json.decode(row, type=JobImage)
+            job = decode_json(row, JobImage)
             if job.workflow_run_id == run_id:
                 jobs[job.id] = job
         elif table == NODES:
@@ -112,7 +113,7 @@ def _decoded(row: bytes, kind: type[Any]) -> Any:
     fields = msgspec.json.decode(row)
     if kind is WorkflowRun and isinstance(fields.get("limits"), str):
         fields["limits"] = msgspec.json.decode(fields["limits"])
-    return msgspec.convert(fields, kind, strict=False)
+    return convert(fields, kind, strict=False)
 
 
 class NodeChangeRow(TypedDict):

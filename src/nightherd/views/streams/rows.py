@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import json_decoder
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.inbox.item import ItemId
@@ -44,7 +45,7 @@ class _Image(msgspec.Struct, frozen=True):
     workflow_run_id: str | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Image)
+_DECODER = json_decoder(_Image)
 
 
 class Touched(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ import anyio
 import msgspec
 from anyio.abc import Process
 
+from nightherd.decoding import decode_json
 from nightherd.errors import StateError
 from nightherd.views.health.doctor import DoctorDocument
 
@@ -62,7 +63,7 @@ async def run_doctor(
     if process.returncode not in FOUND:
         raise StateError(why)
     try:
-        return msgspec.json.decode(output["stdout"], type=Diagnosis)
+        return decode_json(output["stdout"], Diagnosis)
     except msgspec.MsgspecError as error:
         raise StateError(why) from error
 

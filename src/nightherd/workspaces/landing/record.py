@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from nightherd.decoding import convert
 from nightherd.errors import WorkspaceError
 from nightherd.files.atomic import atomic_write_json, sync_directory
 from nightherd.model.journal.system import known
@@ -137,7 +138,7 @@ class LandingRecords:
     def read(self, path: Path) -> LandingRecord:
         """Return a record; `WorkspaceError` when it is damaged."""
         try:
-            return msgspec.convert(json.loads(path.read_bytes()), LandingRecord)
+            return convert(json.loads(path.read_bytes()), LandingRecord)
         except (OSError, ValueError) as error:
             raise WorkspaceError(f"it cannot be read: {error}") from error
 

@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from nightherd.decoding import convert, json_decoder
 from nightherd.model.agents.agent import Agent
 from nightherd.model.limits.limits import Limits
 from nightherd.model.workflows.definition import (
@@ -69,7 +70,7 @@ class PinnedAgent(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def limits(self) -> Limits:
         """What each of its jobs may use."""
-        return msgspec.convert(self.settings.get("limits", {}), Limits)
+        return convert(self.settings.get("limits", {}), Limits)
 
 
 class PinnedBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ class PinnedBody(msgspec.Struct, frozen=True, kw_only=True):
         return self.definition.working_directory or self.definition.home or self.home
 
 
-_DECODER = msgspec.json.Decoder(PinnedBody)
+_DECODER = json_decoder(PinnedBody)
 READ_AT_ONCE = 64
 """Pinned workflows that are kept in memory."""
 
@@ -179,7 +180,7 @@ def pinned_settings(body: str, agent: str) -> Mapping[str, Any]:
         return {}
     hints = _agent_fields()
     return {
-        name: msgspec.convert(pinned.settings[name], hints[name])
+        name: convert(pinned.settings[name], hints[name])
         for name in PINNED_FIELDS
         if name in pinned.settings
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.decoding import convert
 from nightherd.errors import InvalidValueError
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.jobs.job import JobTexts
@@ -61,7 +62,7 @@ def to_json(trigger: RunTrigger) -> dict[str, Any]:
 
 def trigger_from(fields: Mapping[str, Any]) -> RunTrigger:
     """Return the trigger that `context_of` recorded."""
-    return msgspec.convert(fields, RunTrigger)
+    return convert(fields, RunTrigger)
 
 
 def facts_of(run: WorkflowRun) -> RunFacts:
