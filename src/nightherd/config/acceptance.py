@@ -13,7 +13,6 @@ from nightherd.errors import StateError, StateFileError
 from nightherd.files.atomic import atomic_write_json
 from nightherd.files.permission import state_file_error
 from nightherd.model.agents.agent import Fleet
-from nightherd.model.journal.system import known
 from nightherd.model.permissions.fingerprint import fingerprint
 from nightherd.model.permissions.grants import FleetGrants, grants_of, may_write
 from nightherd.model.permissions.restrain import restrained
@@ -47,9 +46,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = VERSION
     fleets: dict[str, Accepted] = {}
-
-
-KNOWN = known(Accepted, Record, FleetGrants)
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,6 @@ from nightherd.decoding import decode_json, json_decoder
 from nightherd.errors import SchemaVersionError, StateFileError
 from nightherd.files.atomic import write_all
 from nightherd.files.regular import is_intact, last_line, open_regular, with_checksum
-from nightherd.model.journal.system import known
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Probe
 
@@ -84,9 +83,6 @@ class RawLine(_Number, frozen=True, kw_only=True):
     at: str
     kind: str
     rows: tuple[RawImage, ...]
-
-
-KNOWN = known(LedgerLine, RawLine)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

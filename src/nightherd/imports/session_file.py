@@ -15,7 +15,6 @@ from nightherd.errors import InvalidValueError, NotFoundError, StateFileError
 from nightherd.imports.lines import shown
 from nightherd.model.ids import parse_job_id, parse_session_id
 from nightherd.model.journal.event import Event
-from nightherd.model.journal.system import known
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.model.units import MicroUsd, parse_usd
 from nightherd.next_step import Action, NextStep
@@ -75,9 +74,6 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: str
     data: Data
-
-
-KNOWN = known(Document)
 
 
 def read_session_file(path: Path) -> SessionFile:

@@ -13,12 +13,13 @@ from types import MappingProxyType
 import msgspec
 
 from nightherd.db.connection import Database
+from nightherd.decoding import json_decoder
 from nightherd.index.cells import add_cells, remove_cells
 from nightherd.index.families import NotedJob, NotedRun, note_job, note_run
 from nightherd.index.texts import add_texts, name_session, remove_texts
 from nightherd.model.costs.cell import Cell
 from nightherd.model.costs.fold import EMPTY as NO_COSTS
-from nightherd.model.costs.fold import KNOWN, CostFold, RowTotals
+from nightherd.model.costs.fold import CostFold, RowTotals
 from nightherd.model.ids import JobId
 from nightherd.model.index.outline import EMPTY, Outline, decode_outline, encode_outline
 from nightherd.model.index.search import EventText, NamedSession
@@ -34,7 +35,7 @@ KEEP_JOB = (
     "UPDATE jobs SET agent = ?, session_id = ?, seq = ?, outline = ?, costs = ?, problem = NULL"
     " WHERE number = ?"
 )
-_COSTS, _TOTALS = KNOWN
+_COSTS, _TOTALS = json_decoder(CostFold), json_decoder(RowTotals)
 
 
 class KeptJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from nightherd.model.journal.event import (
     ToolUseEvent,
 )
 from nightherd.model.journal.settings_ref import SettingsRef, settings_ref
-from nightherd.model.journal.system import SystemSubtype, known
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.text import whole_value
 from nightherd.ports import BlobRef, Journals
 
@@ -59,9 +59,6 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The value that `extra` had under the reserved key."""
     is_empty: bool = False
     """`extra` was an empty object, not absent."""
-
-
-KNOWN = known(Note)
 
 
 class Sealed(msgspec.Struct, frozen=True):

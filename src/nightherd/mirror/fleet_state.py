@@ -10,7 +10,6 @@ import msgspec
 from nightherd.decoding import convert
 from nightherd.errors import StateFileError
 from nightherd.files.reading import ReadFailed, safe_read_yaml
-from nightherd.model.journal.system import known
 
 
 class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,9 +45,6 @@ class FleetState(msgspec.Struct, frozen=True, kw_only=True):
 
     fleet: FleetInfo = FleetInfo()
     agents: dict[str, AgentState] = {}
-
-
-KNOWN = known(FleetState)
 
 
 def read_fleet_state(path: Path) -> FleetState:

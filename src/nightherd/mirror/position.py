@@ -16,7 +16,6 @@ from nightherd.files.permission import keep_aside, state_file_error
 from nightherd.files.regular import read_regular
 from nightherd.mirror.behind import VERSION
 from nightherd.model.jobs.lost import Lost
-from nightherd.model.journal.system import known
 
 FIRST_VERSION = 1
 """The oldest version that can be upgraded."""
@@ -71,9 +70,6 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
         other = {name for name in before | after if self.blocked.get(name) != blocked.get(name)}
         self.declared, self.blocked = sorted(after), blocked
         return (before ^ after) | other
-
-
-KNOWN = known(Memory)
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):

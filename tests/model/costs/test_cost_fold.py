@@ -10,11 +10,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nightherd.decoding import decode_json
 from nightherd.errors import InvalidValueError
 from nightherd.model.costs.cell import NO_MODEL, Cell, quarter_of
 from nightherd.model.costs.fold import (
     EMPTY,
-    KNOWN,
     CostFold,
     RowTotals,
     extend_costs,
@@ -145,7 +145,7 @@ def test_cells_are_the_same_wherever_a_reader_stops(some: list[Event], stops: li
     pieces: list[Cell] = []
     kept = EMPTY
     for begin, end in pairwise(places):
-        kept = KNOWN[0].decode(msgspec.json.encode(kept))
+        kept = decode_json(msgspec.json.encode(kept), CostFold)
         kept, more = extend_costs(kept, lines[max(begin - 1, 0) : end])  # the last one again
         pieces += more
 

@@ -20,7 +20,7 @@ from nightherd.errors import InvalidValueError
 from nightherd.model.costs.cell import EPOCH, NO_MODEL, Cell, quarter_of
 from nightherd.model.jobs.outcome import Tally
 from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent
-from nightherd.model.journal.system import SystemSubtype, known
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.text import shorten, whole_text
 from nightherd.model.usage import NOTHING_USED, Usage
 
@@ -59,7 +59,6 @@ class CostFold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 EMPTY = CostFold()
-KNOWN = known(CostFold, RowTotals)
 
 
 def extend_costs(fold: CostFold, events: Iterable[Event]) -> tuple[CostFold, list[Cell]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from nightherd.model.journal.system import known
+from nightherd.decoding import json_decoder
 
 MOST_SEGMENTS = 512
 """Once there would be more, two neighbours become one, and segments hold twice as many steps from then on."""
@@ -160,8 +160,7 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
 EMPTY = Outline()
-KNOWN = known(Outline)
-_DECODER: msgspec.json.Decoder[Outline] = KNOWN[0]
+_DECODER = json_decoder(Outline)
 
 
 def encode_outline(outline: Outline) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from nightherd.decoding import convert, json_decoder
+from nightherd.decoding import convert
 from nightherd.model.ids import JobId
 from nightherd.model.units import format_duration, parse_duration
 
@@ -89,6 +89,3 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NO_OPTIONS = JobOptions()
-
-# Its types are resolved when this module is loaded, not by two threads at once.
-_KNOWN = json_decoder(JobOptions)

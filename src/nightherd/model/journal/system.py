@@ -8,16 +8,10 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from nightherd.decoding import json_decoder
 from nightherd.model.jobs.job import CHILD_WAITS, SuspendReason
 from nightherd.model.journal.session_header import SessionHeader
 from nightherd.model.journal.settings_ref import SettingsRef
 from nightherd.model.usage import Usage
-
-
-def known(*kinds: type[msgspec.Struct]) -> tuple[msgspec.json.Decoder[Any], ...]:
-    """A decoder for each: from now on these may be read in any thread."""
-    return tuple(json_decoder(kind) for kind in kinds)
 
 
 class SystemSubtype(StrEnum):
@@ -387,5 +381,3 @@ PAYLOADS: dict[SystemSubtype, type[Payload]] = {
     )
 }  # fmt: skip
 """The schema of each subtype."""
-
-KNOWN = known(Header, ExecutionStarted, Complete)

@@ -25,7 +25,6 @@ from pydantic_ai.usage import RequestUsage
 
 from nightherd.decoding import convert
 from nightherd.model.journal.event import AssistantEvent, SystemEvent, ToolResultEvent, ToolUseEvent
-from nightherd.model.journal.system import known
 from nightherd.runtimes.native.encode import Dump, spell_arguments
 
 AnswerLine = AssistantEvent | ToolUseEvent
@@ -143,9 +142,6 @@ class LineOfResult(LineOfPrompt, frozen=True):
     """`extra` of a line with a result."""
 
     part: Result | None = None
-
-
-KNOWN = known(LineOfText, LineOfThought, LineOfCall, LineOfPrompt, LineOfResult, Request)
 
 
 def build_answer(lines: Sequence[AnswerLine]) -> ModelResponse | None:

@@ -19,7 +19,6 @@ import msgspec
 from nightherd.decoding import convert
 from nightherd.errors import WorkspaceError
 from nightherd.files.atomic import atomic_write_json, sync_directory
-from nightherd.model.journal.system import known
 from nightherd.ports.world import Probe
 from nightherd.workspaces.landing.files import FileChanges, PathChange, sync_staged
 
@@ -63,9 +62,6 @@ class LandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The branch of the workspace, which gets the commit that is merged."""
     is_undone: bool = False
     """Whether what was done so far is to be undone."""
-
-
-KNOWN = known(LandingRecord)
 
 
 class LandingRecords:
