@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,13 +10,13 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from engine.work.herd_of_issues import HOUR, MINUTE, SECOND, Herd, source_at, taking
+from engine.work.herd_of_issues import HOUR, MINUTE, SECOND, Herd, source_at, taking, working
 from nightherd.engine.work.claim import find_issue
 from nightherd.engine.work.comments import comment_text
 from nightherd.engine.work.context import end_claim, note_failure
 from nightherd.engine.work.found import FoundIssue
 from nightherd.errors import WorkSourceError
-from nightherd.model.jobs.job import Job, JobTexts
+from nightherd.model.jobs.job import JobTexts
 from nightherd.model.schedules.rule import Interval
 from nightherd.model.work.changes import EndWork, ReleaseWork, ReserveWork, StepWork
 from nightherd.model.work.item import WorkItem, WorkOutcome, WorkStatus, work_id
@@ -26,20 +25,6 @@ from nightherd.ports import no_probe
 from nightherd.testing.github_api import GithubApi
 
 YEAR = timedelta(days=365)
-
-
-@pytest.fixture
-def api() -> Iterator[GithubApi]:
-    with GithubApi() as api:
-        api.repository.open_issue(7, "The fence is broken", "ready", "bug")
-        yield api
-
-
-def working(api: GithubApi, **more: Any) -> tuple[Herd, Job]:
-    """A herd that works on issue 7."""
-    herd = Herd(api, [taking(source_at(api, **more))])
-    herd.slot()
-    return herd, herd.jobs()[-1]
 
 
 def held(herd: Herd) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import anyio
@@ -19,13 +18,6 @@ from nightherd.model.work.item import WorkStatus
 from nightherd.testing.github_api import GithubApi
 
 RUN = RunSchedule(agent="coder", schedule="issues")
-
-
-@pytest.fixture
-def api() -> Iterator[GithubApi]:
-    with GithubApi() as api:
-        api.repository.open_issue(7, "The fence is broken", "ready", "bug")
-        yield api
 
 
 def failed(api: GithubApi, *, is_settled: bool = True, **more: Any) -> tuple[Herd, Job]:

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from engine.work.herd_of_issues import HOUR, MINUTE, Herd, source_at, taking
-from nightherd.model.jobs.job import Job
+from engine.work.herd_of_issues import HOUR, MINUTE, Herd, source_at, taking, working
 from nightherd.model.work.changes import ReleaseWork
 from nightherd.model.work.item import WorkOutcome, WorkStatus
 from nightherd.model.work.source import OnSuccess, SourceStatus
 from nightherd.testing.github_api import GithubApi
-
-
-@pytest.fixture
-def api() -> Iterator[GithubApi]:
-    with GithubApi() as api:
-        api.repository.open_issue(7, "The fence is broken", "ready", "bug")
-        yield api
-
-
-def working(api: GithubApi, **more: Any) -> tuple[Herd, Job]:
-    """A herd that works on issue 7."""
-    herd = Herd(api, [taking(source_at(api, **more))])
-    herd.slot()
-    return herd, herd.jobs()[-1]
 
 
 def test_success_is_commented_and_closes_the_issue(api: GithubApi) -> None:
